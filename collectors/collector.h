@@ -45,9 +45,9 @@ struct DeviceInfo {
   std::vector<uint32_t> channels;  // ids listed by prof_drv_get_channels
   double counter_hz = 0;           // system counter frequency
   int64_t aicore_mhz = 0;          // rated
-  // Streams of memory traffic that the driver distinguishes (MPAM ids), and their names.
-  std::vector<uint8_t> qos_streams = {};
-  std::vector<std::string> qos_names = {};
+  // Streams of memory traffic that the hardware distinguishes, by MPAM id as the driver lists them, and their names.
+  std::vector<uint8_t> mpam_ids = {};
+  std::vector<std::string> mpam_names = {};
   Status usable = {};  // why nothing can be read of it, as of one that was lost when profd started
 };
 

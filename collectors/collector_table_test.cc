@@ -91,7 +91,7 @@ TEST(CollectorTable, EveryEntryHasTheFunctionsOfItsKind) {
 // The channels of each collector on a device that lists all of them and with everything asked for.
 std::multimap<uint32_t, std::string> ClaimedChannels(int chip_id) {
   DeviceInfo device = testing::MakeDevice(chip_id);
-  device.qos_streams = {1};
+  device.mpam_ids = {1};
   std::multimap<uint32_t, std::string> claimed;
   for (const CollectorEntry& entry : Collectors()) {
     if (entry.plan == nullptr) continue;
@@ -115,7 +115,7 @@ TEST(CollectorTable, EveryChannelBelongsToExactlyOneCollector) {
 // A collector that is not listed on a device plans nothing there, and its probe gives the reason.
 TEST(CollectorTable, WithoutChannelsNothingIsPlannedAndTheProbeNamesTheChip) {
   DeviceInfo device = testing::MakeDevice(1);
-  device.qos_streams = {1};
+  device.mpam_ids = {1};
   device.channels = {2, 5, 43};
   for (const CollectorEntry& entry : Collectors()) {
     if (entry.plan == nullptr) continue;
@@ -133,7 +133,7 @@ TEST(CollectorTable, WithoutChannelsNothingIsPlannedAndTheProbeNamesTheChip) {
 // The driver takes 1 ms when a period is out of 1..1000 (driver-abi 3.2): none may be.
 TEST(CollectorTable, PeriodsStayInTheDriversRangeAtAnyRate) {
   DeviceInfo device = testing::MakeDevice(5);
-  device.qos_streams = {1};
+  device.mpam_ids = {1};
   for (double hz : {-1.0, 0.0, 1e-9, 0.5, 1.0, 3.0, 50.0, 99.0, 100.0, 1e9, 1e300}) {
     ChannelOptions options;
     options.hz = hz;

@@ -67,13 +67,13 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
 
 // Without streams there is nothing to measure, and the driver refuses an empty list.
 std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
-  if (!HasChannel(device, abi::kChannelQos) || device.qos_streams.empty()) return {};
+  if (!HasChannel(device, abi::kChannelQos) || device.mpam_ids.empty()) return {};
   ChannelRequest request = PeriodicRequest(abi::kChannelQos, kNominalPeriodMs);
   abi::QosProfileConfig config{};
   config.period = PeriodMs(options.hz, kMinMemoryPeriodMs);
-  size_t streams = std::min<size_t>(device.qos_streams.size(), abi::kMaxMpamIds);
+  size_t streams = std::min<size_t>(device.mpam_ids.size(), abi::kMaxMpamIds);
   config.stream_num = static_cast<uint16_t>(streams);
-  std::copy_n(device.qos_streams.begin(), streams, config.mpam_id);
+  std::copy_n(device.mpam_ids.begin(), streams, config.mpam_id);
   request.user_data = UserData(config);
   request.effective_hz = 1000.0 / config.period;
   return {request};
@@ -83,8 +83,8 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
 SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
   std::string names;
   for (const DeviceInfo* device : devices) {
-    for (size_t i = 0; i < std::min(device->qos_names.size(), kSlots); ++i) {
-      names.append(i == 0 ? "" : ",").append(device->qos_names[i]);
+    for (size_t i = 0; i < std::min(device->mpam_names.size(), kSlots); ++i) {
+      names.append(i == 0 ? "" : ",").append(device->mpam_names[i]);
     }
     if (!names.empty()) break;
   }

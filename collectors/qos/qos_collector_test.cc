@@ -40,7 +40,7 @@ TEST(QosCollector, PlansThePeriodAndStreamsInTheUserData) {
   ChannelOptions options{.hz = 50};
   EXPECT_TRUE(kQosCollector.plan(MakeDevice(5), options).empty());  // no streams known
   DeviceInfo device = MakeDevice(5);
-  device.qos_streams = {3, 9};
+  device.mpam_ids = {3, 9};
   auto requests = kQosCollector.plan(device, options);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].channel, 133u);
@@ -55,7 +55,7 @@ TEST(QosCollector, PlansThePeriodAndStreamsInTheUserData) {
 TEST(QosCollector, MoreStreamsThanTheDriverTakesAreCutOff) {
   ChannelOptions options{.hz = 50};
   DeviceInfo device = MakeDevice(5);
-  device.qos_streams.assign(300, 7);
+  device.mpam_ids.assign(300, 7);
   auto requests = kQosCollector.plan(device, options);
   ASSERT_EQ(requests.size(), 1u);
   ASSERT_EQ(requests[0].user_data.size(), 28u);
@@ -70,7 +70,7 @@ TEST(QosCollector, ReportsWhyItCannotRun) {
 TEST(QosCollector, SampleJsonNamesTheStreamsOfTheFirstDeviceThatHasAny) {
   DeviceInfo none = MakeDevice(5);
   DeviceInfo named = MakeDevice(5);
-  named.qos_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"};  // a record has 10
+  named.mpam_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"};  // a record has 10
   const std::vector<const DeviceInfo*> devices = {&none, &named};
   EXPECT_EQ(kQosCollector.sample({}, devices),
             (SampleFields{{"qosEvents", "0,1,2,3,4,5,6,7,8,9"}}));

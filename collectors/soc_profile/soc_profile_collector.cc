@@ -66,10 +66,10 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
     config.soc.acc_pmu = Enabled(kAccPmuPeriodMs);
     config.soc.on_chip = Enabled(period);
     request.effective_hz = periods_per_second / period;
-    size_t streams = std::min<size_t>(device.qos_streams.size(), abi::kMaxMpamIds);
+    size_t streams = std::min<size_t>(device.mpam_ids.size(), abi::kMaxMpamIds);
     config.qos_config.period = period;
     config.qos_config.stream_num = static_cast<uint16_t>(streams);
-    std::copy_n(device.qos_streams.begin(), streams, config.qos_config.mpam_id);
+    std::copy_n(device.mpam_ids.begin(), streams, config.qos_config.mpam_id);
   }
   if (interconnect_hz > 0) {
     uint32_t period = PeriodMs(interconnect_hz);

@@ -92,7 +92,7 @@ TEST(SocProfileCollector, PlansMicrosecondsAndStreamsWhereTheChipTakesThem) {
   ChannelOptions options;
   options.values = {10'000, 50};
   DeviceInfo device = MakeDevice(15);
-  device.qos_streams = {4};
+  device.mpam_ids = {4};
   auto requests = kSocProfileCollector.plan(device, options);
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_EQ(requests[0].effective_hz, 10'000);

@@ -165,8 +165,8 @@ void Node::Describe(const DaemonConfig& config) {
     info.usable = hal.usable;
     info.counter_hz = hal.counter_hz;
     info.aicore_mhz = hal.aicore_mhz;
-    info.qos_streams = hal.qos_streams;
-    info.qos_names = hal.qos_names;
+    info.mpam_ids = hal.qos_streams;
+    info.mpam_names = hal.qos_names;
     if (dcmi_ != nullptr) {
       const DcmiDevice* dcmi = dcmi_->FindByLogicalId(info.id);
       if (dcmi != nullptr) info.uuid = dcmi->uuid;

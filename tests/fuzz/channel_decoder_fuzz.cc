@@ -30,7 +30,7 @@ std::vector<const CollectorEntry*> CollectorsOf(uint32_t channel) {
       DeviceInfo device;
       device.chip_id = static_cast<int>(chip.id);
       device.channels = {channel};
-      device.qos_streams = {1, 2};
+      device.mpam_ids = {1, 2};
       if (entry.plan(device, options).empty()) continue;
       found.push_back(&entry);
       break;
