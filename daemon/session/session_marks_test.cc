@@ -91,7 +91,7 @@ TEST_F(SessionMarksTest, TheStepTheSessionBeganInHasItsBegin) {
   EXPECT_THAT(Finish(), ElementsAre(Step{kCount, 11, 60000}, Step{kCount + 5, 11, 60001}));
 }
 
-// docs/libprofd.md: loops need not call profd_step_end.
+// docs/api.md: loops need not call profd_step_end.
 TEST_F(SessionMarksTest, StepsWithoutAnyEndLastUntilTheNext) {
   marks_->NoteRunningStep(7, 11);
   Take(Process(7, 0), 100, attach::MarkKind::kStepBegin, 12);

@@ -247,7 +247,7 @@ TEST(Marks, StepsHaveBothEnds) {
   EXPECT_EQ(run.stats.clipped, 0u);
 }
 
-// docs/libprofd.md: loops need not call profd_step_end.
+// docs/api.md: loops need not call profd_step_end.
 TEST(Marks, StepsWithoutAnyEndLastUntilTheNext) {
   DecodeRun run("marks.tsv", kOwn);
   run.Feed(

@@ -143,7 +143,7 @@ class Sampled(unittest.TestCase):
 
 
 class Rate(unittest.TestCase):
-    """50 samples a second (docs/python.md), also while another thread keeps the interpreter's lock for 5 ms at a time."""
+    """50 samples a second (docs/api.md), also while another thread keeps the interpreter's lock for 5 ms at a time."""
 
     class Library:
         def __init__(self):
