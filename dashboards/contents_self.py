@@ -18,7 +18,7 @@ SELF = {
             stat("Uptime", "time() - max by (instance) (profd_start_time_seconds{@})", unit="s",
                  description="Since the daemon started."),
             panel("table", "Version", "profd_build_info{@}", w=12, hide_value=True,
-                  keep=["instance", "version", "compiler", "arch"]),
+                  keep=["instance", "version", "revision", "compiler", "arch"]),
             alerts('cluster=~"$cluster",instance=~"$instance"', ["alertname", "severity", "instance", "collector"])),
         row("Collectors",
             graph("Duration of a read", ("max by (instance, collector) (profd_collector_duration_seconds{@})",
