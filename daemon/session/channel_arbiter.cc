@@ -311,7 +311,8 @@ void ChannelArbiter::Reconcile(Slot& slot) {
   for (Participant& part : slot.parts) {
     if (part.attached) continue;
     if (problem == problems_.end()) {
-      Join(slot, part);
+      PushEpoch(slot, part);  // it joins a channel that already runs
+      SetRunning(part);
     } else {
       Answer(part, v1::Outcome::RESULT_FAILED, problem->second);
     }
@@ -329,12 +330,6 @@ void ChannelArbiter::PushEpoch(Slot& slot, Participant& part) {
                         part.since_ns);
   }
   part.attached = true;
-}
-
-// A session joins a channel that already runs.
-void ChannelArbiter::Join(Slot& slot, Participant& part) {
-  PushEpoch(slot, part);
-  SetRunning(part);
 }
 
 void ChannelArbiter::SetRunning(Participant& part) {
@@ -399,13 +394,16 @@ void ChannelArbiter::OnStarted(Slot& slot, const Status& status, int64_t start_n
     return;
   }
   slot.phase = Phase::kIdle;
-  slot.last_error = status;
-  slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs
-                                         : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
-  slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
+  RetryLater(slot, status);
   deps_.router.End(dev, slot.channel);
   DetachPending(slot);
   Reconcile(slot);
+}
+
+void ChannelArbiter::RetryLater(Slot& slot, const Status& why) const {
+  slot.last_error = why;
+  slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
+  slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
 }
 
 void ChannelArbiter::AnswerFailure(Slot& slot) {
@@ -451,10 +449,7 @@ void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   if (outcome.data_lost) NoteDataLost(slot);
   if (slot.unstopped) {
     // What the driver still held is out of reach; the next session has to wait a moment.
-    slot.last_error = outcome.status;
-    slot.backoff_ns = slot.backoff_ns == 0 ? kFirstBackoffNs
-                                           : std::min(slot.backoff_ns * 2, kMaxBackoffNs);
-    slot.retry_at_ns = deps_.host.clock.SteadyNs() + slot.backoff_ns;
+    RetryLater(slot, outcome.status);
     for (const Participant& part : slot.parts) {
       if (part.begun && part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed);
     }
