@@ -57,7 +57,7 @@ class SessionPlanTest : public ::testing::Test {
                         free_bytes_,
                         kNoDevices,
                         false,
-                        [this](const SessionPlan&) { return attached_; },
+                        attached_,
                         maybe_devices_};
     return PlanSession(request_, context);
   }

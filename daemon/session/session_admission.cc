@@ -106,10 +106,7 @@ Result<SessionPlan> SessionManager::PlanFor(const Peer& peer, v1::SessionSpec sp
     return process.attached() && process.devices.empty();
   });
   if (targets.bound && any_unknown) context.maybe_devices = all;
-  context.attached = [&targets](const SessionPlan&) {
-    return std::any_of(targets.processes.begin(), targets.processes.end(),
-                       [](const TrainingProcess& process) { return process.attached(); });
-  };
+  context.attached = std::ranges::any_of(targets.processes, &TrainingProcess::attached);
   context.awaits_processes = targets.awaits();
   Result<SessionPlan> plan = PlanSession(spec, context);
   if (plan.ok() && targets.awaits()) plan->devices.clear();

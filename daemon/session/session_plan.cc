@@ -196,8 +196,6 @@ class Planner {
     return scope;
   }
 
-  bool Attached() const { return context_.attached && context_.attached(plan_); }
-
   void PlanCollectors() {
     CollectorPlanner planner({context_.collectors, options_, JobScope(), MaxUserHz(),
                               [this](const Problem& problem) { Refuse(problem.field, problem.value, problem.text); }});
@@ -229,7 +227,7 @@ class Planner {
     // The command of `profctl run` is held until the session runs: it attaches then.
     const bool starts_with_command = spec_.schedule().has_end_with_pid() &&
                                      std::ranges::count(plan_.pids, spec_.schedule().end_with_pid()) > 0;
-    plan_.application_only = Attached() || context_.awaits_processes || starts_with_command;
+    plan_.application_only = context_.attached || context_.awaits_processes || starts_with_command;
     if (plan_.application_only) return;
     std::string_view who = spec_.target().job_id().empty() && plan_.pids.empty() ? "on these devices"
                                                                      : "of this job";
@@ -329,10 +327,9 @@ class Planner {
     PlanMarks();
     PlanCollect();
     RoundRates(ConcernedDevices(), context_.collectors, &plan_.options);
-    const bool attached = Attached();
     for (options::Effective& effective : plan_.options) {
       if (plan_.application_options.contains(effective.key)) {
-        if (!attached || effective.key == kStacksOption) {
+        if (!context_.attached || effective.key == kStacksOption) {
           AddNote(kNeedsProcess, &effective);
         } else if (effective.key != kMarksOption && !plan_.collect.contains(effective.key)) {
           AddNote(WhyNotServed(effective.key, effective.value, spec_).why, &effective);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -82,8 +81,7 @@ struct PlanContext {
   // Why `devices` is empty, if it is.
   std::string_view no_devices = kNoDevices;
   bool awaits_processes = false;  // the job is yet to come
-  // Does an attached process take part in what was planned so far (job, pids, devices)? Null = none.
-  std::function<bool(const SessionPlan&)> attached = nullptr;
+  bool attached = false;          // an attached process takes part
   // What processes may use whose devices are not known.
   std::span<const DeviceInfo> maybe_devices = {};
 };

@@ -130,7 +130,7 @@ void Run(fuzz::Input input) {
                             uint64_t{1} << 34,
                             kNoDevices,
                             request.target().rank() % 3 == 0,
-                            [&request](const SessionPlan&) { return request.target().rank() % 2 != 0; }};
+                            request.target().rank() % 2 != 0};
   CheckSpec(request, context);
   Result<SessionPlan> plan = PlanSession(request, context);
   if (plan.ok()) {
