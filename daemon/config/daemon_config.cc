@@ -201,7 +201,7 @@ void CheckPaths(const DaemonConfig& config, std::vector<std::string>* problems) 
   absolute("attribution.job_map_dir", config.job_map_dir, true);
   absolute("attribution.pod_resources_socket", config.pod_resources_socket, true);
   if (config.cri_socket != "auto") absolute("attribution.cri_socket", config.cri_socket, true);
-  // CheckWebConfig reads the file while /metrics is served, and says so then.
+  // CheckWebConfig reads the file while /metrics is served, and reports it then.
   if (!config.metrics_enabled) absolute("metrics.web_config", config.metrics_web_config, true);
   if (config.metrics_hccn_tool != "auto" && config.metrics_hccn_tool != "off") {
     absolute("metrics.hccn_tool", config.metrics_hccn_tool, false);

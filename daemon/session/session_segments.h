@@ -11,7 +11,7 @@ namespace profd {
 // Of one whose only dump it is.
 v1::Segment SegmentOf(const v1::SessionStatus& status);
 
-// Those of a session that goes on, each as it was found; oldest first.
+// Of a session that continues: each segment as it was found, oldest first.
 class PastSegments {
  public:
   // In place of one of the same dump.

@@ -1,5 +1,5 @@
-// What a session is tied to: a process, those of its job, and a lease that is renewed by calls or by the life of these
-// or of who started it. Control strand.
+// What a session is tied to: a process, those of its job, and a lease that is renewed by calls, or while those processes
+// or the starter are alive. Control strand.
 #pragma once
 
 #include <cstdint>
