@@ -291,9 +291,11 @@ TEST_F(SessionProcessesTest, MarksOfMsptiServeTheOptionToo) {
   attach::MarkerRecord marker{};
   marker.flag = 1;
   const ActivityFrame frame{attach::ActivityType::kMarker, 1, clock_.MonotonicRawNs(), std::as_bytes(std::span(&marker, 1))};
-  directory_.Hand({1, 10, {}, {&frame, 1}});
+  directory_.Hand({1, 10, {}, {&frame, 1}, std::make_shared<ActivityNameTable>()});
   processes_->End();
   for (const uint64_t attach_id : {1, 2}) Collector(attach_id, attach::CollectState::kOff, {});
+  processes_->Finish();
+  (void)Finished();  // the writer has counted
   session_->state_ = v1::Session::STATE_DONE;
   v1::SessionStatus status;
   processes_->FillOptions(&status);

@@ -93,6 +93,7 @@ TEST(SessionFoundTest, CountsWhatProcessesRecorded) {
   ASSERT_EQ(markers.status().outcomes_size(), 3);
   EXPECT_EQ(markers.status().outcomes(2).collector(), "msproftx");
   EXPECT_EQ(markers.status().outcomes(2).records(), 14u);
+  manifest.marks = 7;
   // A session without options has the default.
   for (ManifestOption& option : manifest.options) option.asked.clear();
   EXPECT_EQ(SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status().outcomes_size(), 2);
