@@ -146,7 +146,8 @@ void App::Impl::Reload() {
   ::sd_notify(0, "RELOADING=1");
   Result<DaemonConfig> fresh = options.reload();
   if (!fresh.ok()) {
-    std::string_view problems = fresh.status().message();
+    const Status status = fresh.status();
+    std::string_view problems = status.message();
     for (std::string_view problem; NextLine(&problems, &problem);) {
       log::Error("configuration not reloaded", {{"problem", problem}});
     }
