@@ -118,8 +118,7 @@ class Reload(unittest.TestCase):
             daemon.process.send_signal(signal.SIGHUP)
             # With a line for each problem.
             for key in ("limits.max_sessions", "driver.buffer_mb"):
-                eventually(lambda key=key: re.search(rf'not reloaded problem="[^"]*{key} = 0 must be [^"\\]*"\n',
-                                                     daemon.log()))
+                eventually(lambda key=key: re.search(rf'not reloaded problem="[^"]*profd.toml:\d+: {key} = 0 must be [^"\\]*"$', daemon.log(), re.M))
             self.assertEqual(daemon.ctl("status")["max_sessions"], 3)
             # What would wait for a writer is refused like any other broken file.
             text = open(daemon.config_path, encoding="utf-8").read()
