@@ -32,7 +32,7 @@ bool HasControl(const RepairContext& context, const RepairedPlace& place, std::s
          S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_size) == reported;
 }
 
-// As SessionDump::WriteClocks, for a crash before it, and SessionDump::CompleteClocks.
+// What SessionDump::WriteClocks and CompleteClocks do, where the daemon crashed before them.
 Status CompleteClocks(const RepairContext& context, const RepairedPlace& place,
                       Manifest* manifest) {
   const bool counted = CountClocksBack(place.device, manifest);

@@ -17,7 +17,7 @@ namespace {
 
 // A rank with a transport, or a link between two ranks.
 struct Slow {
-  std::string ranks;
+  TranslatedText ranks;
   std::string transport;
   double size_mb = 0;
   double time_ms = 0;
@@ -46,14 +46,14 @@ void FindSlowRanks(const CheckInput& input, const std::vector<LinkRow>& rows, si
   const double median = MedianOf(speeds);
   for (const auto& [rank, sum] : sums) {
     if (Reaches(SpeedOf(sum), input.limits.At("bandwidth_imbalance", "of_median") * median)) continue;
-    slow->push_back({NameOf(*rank), std::string(kLinkTransports[transport]), sum.size_mb, sum.time_ms, SpeedOf(sum), median, StepsOf(*rank)});
+    slow->push_back({{NameOf(*rank), NameOf(*rank)}, std::string(kLinkTransports[transport]), sum.size_mb, sum.time_ms, SpeedOf(sum), median, StepsOf(*rank)});
   }
 }
 
 void FindSlowLinks(const CheckInput& input, std::vector<Slow>* slow) {
   for (const Pair& pair : PairsOf(*input.cluster)) {
     if (pair.score >= -input.limits.At("bandwidth_imbalance", "deviations")) break;
-    slow->push_back({fmt::format("rank {} to {}", pair.source, pair.destination), pair.transport, pair.size_mb, pair.time_ms, pair.bandwidth, pair.mean, StepsOf(input.rank)});
+    slow->push_back({Translate({"rank {} to {}", "rank {} 到 {}"}, pair.source, pair.destination), pair.transport, pair.size_mb, pair.time_ms, pair.bandwidth, pair.mean, StepsOf(input.rank)});
   }
 }
 
@@ -77,7 +77,7 @@ std::optional<Finding> CheckBandwidthImbalance(const CheckInput& input) {
   for (size_t transport = 0; transport < kLinkTransports.size(); ++transport) FindSlowRanks(input, rows, transport, &slow);
   FindSlowLinks(input, &slow);
   if (slow.empty()) return std::nullopt;
-  std::ranges::sort(slow, [](const Slow& one, const Slow& two) { return std::tuple(-one.extra_ms(), one.ranks, one.transport) < std::tuple(-two.extra_ms(), two.ranks, two.transport); });
+  std::ranges::sort(slow, [](const Slow& one, const Slow& two) { return std::tuple(-one.extra_ms(), one.ranks.en, one.transport) < std::tuple(-two.extra_ms(), two.ranks.en, two.transport); });
   Finding finding;
   finding.title = Text("Slow links", "慢链路");
   finding.cost_ms = slow.front().extra_ms();
@@ -86,9 +86,10 @@ std::optional<Finding> CheckBandwidthImbalance(const CheckInput& input) {
   constexpr size_t kMostNamed = 3;
   for (const Slow& each : slow) {
     if (finding.rows.size() < kMostNamed) {
-      Join(&finding.evidence, kBetweenSentences, Translate({"{} of {}: {:.3f} GB/s, {:.3f} is usual", "{}（{}）：{:.3f} GB/s，通常为 {:.3f}"}, each.transport, each.ranks, each.speed, each.usual));
+      Join(&finding.evidence, kBetweenSentences, {fmt::format("{} of {}: {:.3f} GB/s, {:.3f} is usual", each.transport, each.ranks.en, each.speed, each.usual),
+                                                  fmt::format("{}（{}）：{:.3f} GB/s，通常为 {:.3f}", each.transport, each.ranks.zh, each.speed, each.usual)});
     }
-    finding.rows.push_back({each.ranks, each.transport, each.speed, each.usual, each.size_mb, each.time_ms, each.extra_ms()});
+    finding.rows.push_back({CellOf(each.ranks), each.transport, each.speed, each.usual, each.size_mb, each.time_ms, each.extra_ms()});
   }
   if (slow.size() > kMostNamed) finding.evidence += Translate({", and {} more", "，另有 {} 条"}, slow.size() - kMostNamed);
   finding.advice = {Text("Look at these links: profctl health, the matrix of links in the report, the switch's port; retransmission, hardware_roce and hardware_hccs show whether data is repeated.",

@@ -1,11 +1,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "analysis/checks/check.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
+namespace {
+
+// Calls that touch a gap, however long they are: answered without looking at each.
+class CallsInGaps {
+ public:
+  explicit CallsInGaps(const std::vector<Interval>& calls) {
+    for (const Interval& call : calls) {
+      starts_.push_back(call.start_ns);
+      ends_.push_back(call.end_ns);
+    }
+    for (Times* times : {&starts_, &ends_}) std::ranges::sort(*times);
+    for (size_t i = 0; i < calls.size(); ++i) {
+      start_sums_.push_back(start_sums_.back() + static_cast<uint64_t>(starts_[i]));
+      end_sums_.push_back(end_sums_.back() + static_cast<uint64_t>(ends_[i]));
+    }
+  }
+  size_t Count(const Interval& gap) const { return Below(starts_, gap.end_ns) - Below(ends_, gap.start_ns + 1); }
+  // Time of the calls within the gap, each by itself.
+  int64_t Ns(const Interval& gap) const { return static_cast<int64_t>(Before(gap.end_ns) - Before(gap.start_ns)); }
+
+ private:
+  using Times = std::vector<int64_t>;
+  static size_t Below(const Times& sorted, int64_t t_ns) { return static_cast<size_t>(std::ranges::lower_bound(sorted, t_ns) - sorted.begin()); }
+  // Time of all calls before an instant, modulo 2^64: differences are exact.
+  uint64_t Before(int64_t t_ns) const {
+    const size_t begun = Below(starts_, t_ns), ended = Below(ends_, t_ns);
+    return (begun - ended) * static_cast<uint64_t>(t_ns) - start_sums_[begun] + end_sums_[ended];
+  }
+
+  Times starts_, ends_;  // each sorted
+  std::vector<uint64_t> start_sums_ = {0}, end_sums_ = {0};
+};
+
+}  // namespace
 
 std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
   const Rank& rank = input.rank;
@@ -18,9 +54,7 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
     if ((is_api || name.starts_with("AscendCL@")) && input.IsInStep(slice.start_ns, slice.end_ns)) calls.push_back({slice.start_ns, slice.end_ns});
   }
   if (calls.empty()) return std::nullopt;
-  std::ranges::sort(calls, {}, &Interval::start_ns);
-  std::vector<int64_t> latest_ends;  // of the calls up to each
-  for (const Interval& call : calls) latest_ends.push_back(latest_ends.empty() ? call.end_ns : std::max(latest_ends.back(), call.end_ns));
+  const CallsInGaps in_gaps(calls);
   const double gap_us = input.limits.At("conjectured_gc", "gap_us");
   std::vector<Interval> found;
   for (const Interval& free : rank.overlap[static_cast<size_t>(OverlapKind::kFree)]) {
@@ -28,17 +62,8 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
     // Where the span is that of all tasks, what lies before the first operator and behind the last one is no gap.
     const bool at_border = rank.span && (free.start_ns <= rank.span->start_ns || free.end_ns >= rank.span->end_ns);
     if (us <= gap_us || at_border || !input.IsInStep(free.start_ns, free.end_ns)) continue;
-    int64_t busy_ns = 0;
-    uint64_t count = 0;
-    // A call may have begun before the gap.
-    const auto first = std::ranges::upper_bound(latest_ends, free.start_ns) - latest_ends.begin();
-    for (auto call = calls.begin() + first; call != calls.end() && call->start_ns < free.end_ns; ++call) {
-      if (call->end_ns <= free.start_ns) continue;
-      ++count;
-      busy_ns += std::min(call->end_ns, free.end_ns) - std::max(call->start_ns, free.start_ns);
-    }
-    const double share = static_cast<double>(busy_ns) / static_cast<double>(free.end_ns - free.start_ns);
-    if (share < input.limits.At("conjectured_gc", "api_share") && static_cast<double>(count) / us < input.limits.At("conjectured_gc", "api_per_us")) found.push_back(free);
+    const double share = static_cast<double>(in_gaps.Ns(free)) / static_cast<double>(free.end_ns - free.start_ns);
+    if (share < input.limits.At("conjectured_gc", "api_share") && static_cast<double>(in_gaps.Count(free)) / us < input.limits.At("conjectured_gc", "api_per_us")) found.push_back(free);
   }
   if (found.empty()) return std::nullopt;
   double sum_ms = 0;

@@ -39,19 +39,7 @@ std::vector<std::vector<StepRow>> ComparableRows(const Run& run, std::vector<Ste
   }
   std::erase_if(by_step, [](const auto& of_step) { return of_step.size() < 2; });
   if (!by_step.empty()) return by_step;
-  std::vector<StepRow> means;
-  for (const auto& rank : run.ranks) {
-    StepRow mean{rank.get()};
-    double count = 0;
-    for (const StepRow& row : rows) {
-      if (row.rank != rank.get()) continue;
-      ++count;
-      for (size_t part = 0; part < row.ms.size(); ++part) mean.ms[part] += row.ms[part];
-    }
-    for (double& ms : mean.ms) ms /= std::max(count, 1.0);
-    if (count > 0) means.push_back(mean);
-  }
-  return {means};
+  return {MeanRowsOf(run, rows)};
 }
 
 // The step in which a part differs most between ranks.
@@ -84,7 +72,7 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   constexpr std::array<Text, 3> kAdvice = {
       Text("Compare the operators of the slowest and the fastest rank (profctl advise SLOW --baseline FAST), and their clocks.",
            "对比最慢与最快 rank 的算子（profctl advise SLOW --baseline FAST）及其频率。"),
-      Text("See slow_link, and which rank arrives last: the others wait for it.", "查看 slow_link，以及哪个 rank 最后到达：其他 rank 都在等它。"),
+      Text("See bandwidth_imbalance, and which rank arrives last: the others wait for it.", "查看 bandwidth_imbalance，以及哪个 rank 最后到达：其他 rank 都在等它。"),
       Text("Look at the host of the rank with the most free time: data loader, CPU, garbage collection.",
            "查看空闲最多的 rank 的主机侧：数据加载、CPU、垃圾回收。")};
   const std::vector<std::vector<StepRow>> by_step = ComparableRows(input.run, rows);

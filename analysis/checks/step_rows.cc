@@ -91,6 +91,25 @@ void KeepCompleteSteps(const Run& run, std::vector<StepRow>* rows) {
   if (!std::ranges::all_of(*rows, is_cut)) std::erase_if(*rows, is_cut);
 }
 
+std::vector<StepRow> MeanRowsOf(const Run& run, const std::vector<StepRow>& rows) {
+  const bool in_steps = std::ranges::all_of(rows, [](const StepRow& row) { return row.step >= 0; });
+  std::map<const Rank*, std::pair<StepRow, double>> sums;
+  for (const StepRow& row : rows) {
+    auto& [sum, count] = sums[row.rank];
+    ++count;
+    for (size_t part = 0; part < row.ms.size(); ++part) sum.ms[part] += row.ms[part];
+  }
+  std::vector<StepRow> means;
+  for (const auto& rank : run.ranks) {
+    const auto found = sums.find(rank.get());
+    if (found == sums.end()) continue;
+    StepRow& mean = means.emplace_back(found->second.first);
+    mean.rank = rank.get();
+    for (double& ms : mean.ms) ms /= in_steps ? found->second.second : 1;
+  }
+  return means;
+}
+
 std::vector<LinkRow> LinkRowsOf(const Rank& rank) {
   LinkRows by_step;
   AddLinkRows(rank, 0, false, &by_step);

@@ -23,6 +23,8 @@ std::vector<StepRow> StepRowsOf(const Run& run);
 std::vector<StepRow> StepRowsOf(const Rank& rank);
 // A recording may begin and end within a step, which then looks free. Where no step is recorded from begin to end, all count.
 void KeepCompleteSteps(const Run& run, std::vector<StepRow>* rows);
+// A row for each rank that has some, in the order of `run`: its mean step. Where a rank has no steps, all that each recorded.
+std::vector<StepRow> MeanRowsOf(const Run& run, const std::vector<StepRow>& rows);
 
 inline constexpr std::array<std::string_view, 2> kLinkTransports = {"RDMA", "SDMA"};
 

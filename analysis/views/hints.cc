@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "analysis/cluster/cost.h"
+#include "analysis/checks/step_rows.h"
 #include "analysis/views/views.h"
 #include "base/count_text.h"
 
@@ -134,23 +133,23 @@ void AddOfLinks(const Json& ranks, HintList* hints) {
 
 // As the advice does, by a mean step: ranks need not have recorded as many.
 void AddOfRanks(const Run& run, const Json& ranks, HintList* hints) {
-  std::vector<std::pair<Shares, const Json*>> steps;
+  std::vector<StepRow> rows = StepRowsOf(run);
+  KeepCompleteSteps(run, &rows);
+  const std::vector<StepRow> means = MeanRowsOf(run, rows);
   double total = 0;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    const std::optional<Shares> step = ranks[i]["overall"].is_object() ? MeanStepOf(*run.ranks[i]) : std::nullopt;
-    if (!step) continue;
-    total += step->computing + step->uncovered + step->free;
-    steps.emplace_back(*step, &ranks[i]);
+  for (const StepRow& mean : means) {
+    for (const double ms : mean.ms) total += ms;
   }
-  if (steps.size() < 2 || total <= 0) return;
-  const bool of_steps = std::ranges::any_of(run.ranks, [](const auto& rank) { return !rank->steps.empty() || !rank->shares.empty(); });
-  for (const auto& [part, what] : {std::pair(&Shares::computing, "computing"), std::pair(&Shares::uncovered, "communication"),
-                                   std::pair(&Shares::free, "free time")}) {
-    const auto [least, most] = std::ranges::minmax_element(steps, {}, [part = part](const auto& each) { return each.first.*part; });
-    const double difference = most->first.*part - least->first.*part;
-    if (difference / (total / static_cast<double>(steps.size())) <= kRanksApart) continue;
-    hints->Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(*most->second)),
-               fmt::format("{:.3f} ms to {:.3f} ms{}", least->first.*part, most->first.*part, of_steps ? " of a step" : ""));
+  if (means.size() < 2 || total <= 0) return;
+  const bool in_steps = std::ranges::all_of(rows, [](const StepRow& row) { return row.step >= 0; });
+  for (const auto& [part, what] : {std::pair(StepPart::kComputing, "computing"), std::pair(StepPart::kCommunication, "communication"),
+                                   std::pair(StepPart::kFree, "free time")}) {
+    const auto [least, most] = std::ranges::minmax_element(means, {}, [part = part](const StepRow& mean) { return mean.At(part); });
+    const double difference = most->At(part) - least->At(part);
+    if (difference / (total / static_cast<double>(means.size())) <= kRanksApart) continue;
+    const auto number = std::ranges::find(run.ranks, most->rank, [](const auto& rank) { return rank.get(); }) - run.ranks.begin();
+    hints->Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(ranks[static_cast<size_t>(number)])),
+               fmt::format("{:.3f} ms to {:.3f} ms{}", least->At(part), most->At(part), in_steps ? " of a step" : ""));
   }
 }
 

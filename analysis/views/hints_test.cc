@@ -92,6 +92,22 @@ TEST_F(HintsTest, SlowLinksAreOneHintOfTheSlowest) {
   EXPECT_THAT(Get(), Contains("2 links are slow, 0 to 2 (HCCS) most. | rank 0: 4.00 GB/s, reference 18.0 GB/s"));
 }
 
+// Of what was recorded without steps no step is known.
+TEST_F(HintsTest, WhereARankHasNoStepsAllOfItIsCompared) {
+  for (const bool marked : {true, false}) {
+    Rank& rank = AddRank(marked ? 0 : 1, 0);
+    rank.span = Interval{0, 200 * kMs};
+    IntervalsOf(rank, OverlapKind::kComputing) = {{0, 95 * kMs}, {100 * kMs, 195 * kMs}};
+    for (int64_t number = 0; marked && number < 2; ++number) {
+      Step& step = rank.steps.emplace_back();
+      step.number = number;
+      step.start_ns = number * 100 * kMs;
+      step.end_ns = step.start_ns + 100 * kMs;
+    }
+  }
+  EXPECT_THAT(Get(), Not(Contains(HasSubstr("The ranks differ"))));
+}
+
 // One has recorded two steps, the other one of them.
 TEST_F(HintsTest, RanksAreComparedByAStep) {
   for (const int64_t steps : {2, 1}) {

@@ -34,7 +34,7 @@ Json ListJson(analysis::Language language, const analysis::Limits& limits) {
     checks.push_back({{"check", check.id}, {"dimension", analysis::DimensionWord(check.dimension)}, {"what", check.what.In(language)},
                       {"needs", check.needs.In(language)}, {"limits", Json::array()}});
   }
-  Json others = Json::array();  // of priorities, and of live checks
+  Json others = Json::array();  // limits of priorities and of live checks
   for (const analysis::Limit& limit : analysis::DefaultLimits()) {
     Json json = {{"name", limit.name}, {"value", limits.At(limit.check, limit.name)}, {"unit", limit.unit}, {"what", limit.what}};
     const auto check = std::ranges::find_if(checks, [&limit](const Json& each) { return each["check"] == limit.check; });

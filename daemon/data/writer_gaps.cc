@@ -32,6 +32,10 @@ void WriterSession::FindGapsOfSums(DumpFeed& feed, std::span<const std::byte> by
   ResyncGaps(feed);
   feed.missing_ = 0;
   feed.sum_gaps_->Feed(bytes);
+  NoteMissingOfSums(feed, host_ns);
+}
+
+void WriterSession::NoteMissingOfSums(DumpFeed& feed, int64_t host_ns) {
   if (feed.missing_ == 0 || feed.losses_.unsettled()) return;
   feed.losses_.Lose(PlaceOf(feed), LossReason::kDriver, 0, 0, host_ns);
 }
@@ -42,6 +46,10 @@ void WriterSession::FinishGaps(DumpFeed& feed, int64_t host_ns) {
   feed.missing_ = 0;
   feed.gap_detector_->Finish();
   NoteMissing(feed, host_ns);
+  if (feed.sum_gaps_ == nullptr) return;
+  feed.missing_ = 0;
+  feed.sum_gaps_->Finish();
+  NoteMissingOfSums(feed, host_ns);
 }
 
 void WriterSession::NoteMissing(DumpFeed& feed, int64_t host_ns) {

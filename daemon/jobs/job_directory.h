@@ -99,6 +99,8 @@ class JobWatcher {
   virtual bool Wants(uint64_t /*attach_id*/) const { return false; }
   virtual void OnMarks(const MarkBatch& /*batch*/) {}
   virtual void OnActivity(const ActivityBatch& /*batch*/) {}
+  // Nothing more of its activity is read: the ring makes no sense, or takes too much memory.
+  virtual void OnActivityGivenUp(uint64_t /*attach_id*/, const Status& /*why*/) {}
   // False: what it wants is not a reason to empty the rings more often than for the steps alone.
   virtual bool Hurries() const { return true; }
   // What a process's collector reports of a session's request.

@@ -355,10 +355,7 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
     entry.window->Take(frames, round->dropped);
   }
   const size_t window_bytes = entry.window == nullptr ? 0 : entry.window->memory_bytes();
-  if (!entry.held->Resize(ring->names().memory_bytes() + window_bytes)) {
-    GiveUpActivity(entry, ResourceExhausted("the names and kernels of attached processes take too much memory, of this user or all"));
-    return 0;
-  }
+  const bool fits = entry.held->Resize(ring->names().memory_bytes() + window_bytes);
   const uint64_t id = entry.process.attach_id;
   const ActivityBatch batch{id,     entry.process.pid, entry.process.rank,
                             frames, std::shared_ptr<const ActivityNameTable>(ring, &ring->names()), round->dropped,
@@ -368,6 +365,9 @@ size_t JobTable::TakeActivity(Entry& entry, size_t max_bytes) {
     if (watcher.Wants(id)) watcher.OnActivity(batch);
   });
   delivering_ = false;
+  if (!fits) {
+    GiveUpActivity(entry, ResourceExhausted("the names and kernels of attached processes take too much memory, of this user or of all users together"));
+  }
   return round->bytes;
 }
 
@@ -376,6 +376,10 @@ void JobTable::GiveUpActivity(Entry& entry, const Status& why) {
   entry.activity.reset();
   entry.window.reset();
   entry.held->Resize(0);
+  const uint64_t id = entry.process.attach_id;
+  ForWatchers([&](JobWatcher& watcher) {
+    if (watcher.Wants(id)) watcher.OnActivityGivenUp(id, why);
+  });
   deps_.on_ring_broken(entry.process, why);
 }
 

@@ -278,8 +278,7 @@ TEST_F(JobTableTest, RoundsEmptyTheRings) {
 struct Activity final : JobWatcher {
   bool Wants(uint64_t id) const override { return wanted && id == 1; }
   void OnActivity(const ActivityBatch& batch) override {
-    EXPECT_EQ(batch.attach_id, 1u);
-    EXPECT_EQ(batch.pid, 11);
+    EXPECT_EQ(std::pair(batch.attach_id, batch.pid), std::pair(uint64_t{1}, pid_t{11}));
     dropped += batch.dropped;
     names_refused += batch.names_refused;
     for (const ActivityFrame& frame : batch.frames) {
@@ -289,14 +288,14 @@ struct Activity final : JobWatcher {
       }
     }
   }
+  void OnActivityGivenUp(uint64_t id, const Status&) override { given_up = id; }
   void OnCollector(uint64_t, const attach::CollectorReport& report) override { states.push_back(report.state); }
   void OnDetached(const TrainingProcess&, bool) override { at_the_end = correlations.size(); }
   std::vector<uint64_t> correlations;
   std::string name;
-  uint64_t dropped = 0, names_refused = 0;
+  uint64_t dropped = 0, names_refused = 0, given_up = 0, at_the_end = 0;
   std::vector<attach::CollectState> states;
   bool wanted = true;
-  size_t at_the_end = 0;
 };
 
 class JobTableActivityTest : public JobTableTest {
@@ -405,6 +404,7 @@ TEST_F(JobTableActivityTest, ABrokenRingIsGivenUpAndTheProcessStays) {
   ring_.header().head = 12;
   table_.Drain(1);
   EXPECT_EQ(broken_, std::vector<pid_t>{11});
+  EXPECT_EQ(seen_.given_up, 1u);
   EXPECT_EQ(table_.counters().broken_activity_rings, 1u);
   EXPECT_NE(table_.Find(1), nullptr);
   ring_.header().head = 0;

@@ -322,7 +322,7 @@ void RingTap::OnBlock(const BlockRef& block) {
 }
 
 void RingTap::OnLoss(const BlockLoss& loss) {
-  if (TakesNow()) ring_->AppendLoss(route_, loss);
+  if (epoch_ == nullptr || Takes(loss.epoch)) ring_->AppendLoss(route_, loss);
 }
 
 std::shared_ptr<BlockSource> RingTap::Since(int64_t from_ns) {

@@ -238,7 +238,8 @@ void Session::Running() {
   SetState(v1::Session::STATE_RUNNING);
   std::vector<SessionMarks::Device> devices;
   for (const DeviceInfo& info : deps_.host.devices) {
-    if (std::ranges::find(plan_.devices, info.id) != plan_.devices.end()) devices.push_back(MarksOf(info));
+    const bool used = std::ranges::find(plan_.devices, info.id) != plan_.devices.end();
+    if (const ClockPair* clock = clocks_->Of(info.id); used && clock != nullptr) devices.push_back(MarksOf(info, *clock));
   }
   processes_->Begin(output_.dump(), std::move(devices), clocks_->start_raw_ns());
   NoteOutcomes();

@@ -162,7 +162,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   std::map<int, std::optional<DumpClocks>> ClocksForDump() const;
   SampleOptions SampleFacts() const;
   ManifestDevice Described(const DeviceInfo& device) const;
-  SessionMarks::Device MarksOf(const DeviceInfo& device) const;
+  static SessionMarks::Device MarksOf(const DeviceInfo& device, const ClockPair& clock);
   // session_join.cc: devices of processes that come while it runs.
   void JoinDevices();
   void Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks);

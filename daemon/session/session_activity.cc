@@ -370,9 +370,9 @@ std::string SessionActivity::NamesText() const {
   for (const auto& [pid, names] : names_refused_) text += fmt::format("{}{} of process {}", text.empty() ? "" : ", ", names, pid);
   if (!text.empty()) text += fmt::format(" (which can have {} different ones, {} MiB)", attach::kMaxActivityNames - 1, attach::kMaxActivityNamesBytes >> 20);
   if (names_.refused() > 0) {
-    text += fmt::format("{}{} of the session ({} different ones, {} MiB; {} MiB with everything else of its user)",
+    text += fmt::format("{}{} of the session ({} different ones, {} MiB; {} MiB with everything else of its user, {} MiB of all users)",
                         text.empty() ? "" : ", ", names_.refused(), SessionNames::kMaxNames, SessionNames::kMaxBytes >> 20,
-                        UserMemory::kPerUser >> 20);
+                        UserMemory::kPerUser >> 20, UserMemory::kPerNode >> 20);
   }
   return text.empty() ? text : fmt::format("names were too many and are recorded as \"{}\": {}", attach::kTooManyNames, text);
 }
@@ -388,9 +388,9 @@ void SessionActivity::EndRing(Ring& ring, int64_t now_raw_ns) {
     AddMissing({LossReason::kOverBudget, kind, since_ns, now_raw_ns});
   }
   if (ring.busy_since_ns != 0) EndBusy(ring, now_raw_ns);
-  if (ring.dropped <= ring.reported) return;
   const int64_t from = std::max(ring.last_ns, start_raw_ns_);
-  Lose(std::nullopt, {LossReason::kRingFull, ring.dropped - ring.reported, 0, from, now_raw_ns});
+  if (ring.given_up) Lose(std::nullopt, {LossReason::kNotFetched, 0, 0, from, now_raw_ns});
+  if (ring.dropped > ring.reported) Lose(std::nullopt, {LossReason::kRingFull, ring.dropped - ring.reported, 0, from, now_raw_ns});
 }
 
 void SessionActivity::OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns) {

@@ -106,6 +106,8 @@ class SessionActivity {
   void OnHandedOver(uint64_t attach_id) { handed_over_.insert(attach_id); }
   // Not in good order (crashed, killed): what it had not handed over is missing since its last record.
   void OnGone(uint64_t attach_id, bool in_good_order, int64_t now_raw_ns);
+  // No more of its ring is read: what comes after the last record is missing.
+  void OnGivenUp(uint64_t attach_id) { rings_[attach_id].given_up = true; }
   // The process is here, and its last records have not arrived in time.
   void OnNotHandedOver(uint64_t attach_id, int64_t now_raw_ns);
   // No more records arrive; passes on what is there.
@@ -127,6 +129,7 @@ class SessionActivity {
     uint64_t dropped = 0;   // records dropped, by the process's count
     uint64_t reported = 0;  // of them, those whose time the ring has reported
     int64_t last_ns = 0;    // of the last frame
+    bool given_up = false;
     std::map<attach::CollectKind, int64_t> left_out = {};  // since when
     int64_t busy_since_ns = 0;                     // 0: it is not
     int64_t busy_ns = 0;                           // before that

@@ -307,6 +307,17 @@ TEST_F(SessionActivityTest, RecordsThatWereNotHandedOverInTimeAreAGap) {
   EXPECT_EQ(kernel.gaps.back().host_ns, kBegin + 300);
 }
 
+TEST_F(SessionActivityTest, ARingThatIsGivenUpIsAGapToTheEnd) {
+  Want({kKernel});
+  Take<KernelRecord>(kRank0, {Kernel(10, 1)});
+  Take<KernelRecord>(kRank1, {Kernel(10, 1)});
+  activity_->OnGivenUp(kRank0);
+  const Manifest manifest = Finish();
+  const ManifestChannel& kernel = ChannelOf(manifest, "activity_kernel");
+  ASSERT_EQ(kernel.gaps.size(), 1u);
+  EXPECT_EQ(kernel.gaps[0].reason, LossReason::kNotFetched);
+}
+
 TEST_F(SessionActivityTest, KindsAProcessLeavesOutAreLossesOfThatTime) {
   Want({kKernel, kAclApi, kRuntimeApi});
   Take<KernelRecord>(kRank0, {Kernel(10, 1)});

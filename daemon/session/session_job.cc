@@ -108,6 +108,11 @@ void SessionJob::OnActivity(const ActivityBatch& batch) {
   if (attached_.contains(batch.attach_id)) listener_->OnActivity(batch);
 }
 
+void SessionJob::OnActivityGivenUp(uint64_t attach_id, const Status& why) {
+  const std::optional<TrainingProcess> process = MemberOf(attach_id);
+  if (process) listener_->OnActivityGivenUp(*process, why);
+}
+
 void SessionJob::OnCollector(uint64_t attach_id, const attach::CollectorReport& report) {
   if (report.session_id != session_id_) return;
   const std::optional<TrainingProcess> process = MemberOf(attach_id);

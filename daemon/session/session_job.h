@@ -29,6 +29,7 @@ class SessionJob final : private JobWatcher {
     virtual void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) = 0;
     virtual void OnMarks(const TrainingProcess& process, const MarkBatch& batch) = 0;
     virtual void OnActivity(const ActivityBatch& batch) = 0;
+    virtual void OnActivityGivenUp(const TrainingProcess& process, const Status& why) = 0;
     virtual void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) = 0;
     // True: the session takes the directory.
     virtual bool OnFiles(const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) = 0;
@@ -76,6 +77,7 @@ class SessionJob final : private JobWatcher {
   bool Wants(uint64_t attach_id) const override { return attached_.contains(attach_id) && listener_->WantsRings(); }
   void OnMarks(const MarkBatch& batch) override;
   void OnActivity(const ActivityBatch& batch) override;
+  void OnActivityGivenUp(uint64_t attach_id, const Status& why) override;
   void OnCollector(uint64_t attach_id, const attach::CollectorReport& report) override;
   bool OnFiles(uint64_t attach_id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) override;
   // The member of this connection; nothing: there is none.

@@ -62,7 +62,7 @@ void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>&
     const std::optional<DumpClocks> for_dump = clocks.ok() ? std::optional(ForDump(*clocks)) : std::nullopt;
     output_.dump()->AddDevice({deps_.devices.FactsOf(device), for_dump}, std::move(described), SampleFacts());
   }
-  processes_->AddDevice(MarksOf(info));
+  if (clocks.ok()) processes_->AddDevice(MarksOf(info, *clocks));
   collectors_.Join(plan, device, [self = shared_from_this()] { self->OnJoined(); });
 }
 

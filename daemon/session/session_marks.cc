@@ -106,12 +106,15 @@ void SessionMarks::TakeStep(const TrainingProcess& process, const Mark& mark) {
   if (mark.kind == attach::MarkKind::kStepEnd) {
     step.ends = true;
     if (same && step.open) EndStep(process, mark.time_ns, &step);
-    if (!same) WriteStep(process, mark.time_ns, mark.value, false);
+    if (!same && step.closed != mark.value) WriteStep(process, mark.time_ns, mark.value, false);
     return;
   }
-  if (same && step.open && step.thread != mark.thread) return;
-  if (!same && step.open && !step.ends) EndStep(process, mark.time_ns, &step);
-  step = {mark.value, mark.thread, true, true, step.ends};
+  if (same) return;
+  if (step.open && !step.ends) {
+    EndStep(process, mark.time_ns, &step);
+    step.closed = step.value;
+  }
+  step = {mark.value, true, true, step.ends, step.closed};
   WriteStep(process, mark.time_ns, mark.value, true);
 }
 

@@ -42,7 +42,7 @@ class SessionMarks {
   // A device that the dump takes from now on.
   void AddDevice(const Device& device) { devices_.push_back(device); }
   // The step this process is in as the session begins: its begin is timestamped with the session's.
-  void NoteRunningStep(pid_t pid, int64_t step) { steps_[pid] = {step, 0, true, false}; }
+  void NoteRunningStep(pid_t pid, int64_t step) { steps_[pid] = {step, true, false}; }
   // For one process another start than the session's.
   void SetStart(pid_t pid, int64_t start_raw_ns) { starts_[pid] = start_raw_ns; }
   void Take(const TrainingProcess& process, const MarkBatch& batch);
@@ -66,10 +66,10 @@ class SessionMarks {
   // The last one of a process.
   struct Step {
     std::optional<int64_t> value;
-    int32_t thread = 0;
     bool open = false;
     bool begun = true;   // in this session: its begin is written
     bool ends = false;   // the process reports where steps end
+    std::optional<int64_t> closed = std::nullopt;  // ended by the begin of the next one
   };
   void WriteStack(const MarkLine& line);
   void EndStep(const TrainingProcess& process, int64_t time_ns, Step* step);

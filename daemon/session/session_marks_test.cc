@@ -108,6 +108,18 @@ TEST_F(SessionMarksTest, AStepThatSeveralThreadsReportHasTwoRecords) {
   EXPECT_THAT(Finish(), ElementsAre(Step{kCount + 5, 0, 60000}, Step{kCount + 10, 0, 60001}));
 }
 
+TEST_F(SessionMarksTest, AStepHasNoMoreThanTwoRecords) {
+  Take(Process(7, 0), 100, attach::MarkKind::kStepBegin, 5, 1);
+  Take(Process(7, 0), 110, attach::MarkKind::kStepBegin, 5, 1);  // again
+  Take(Process(7, 0), 200, attach::MarkKind::kStepBegin, 6, 1);
+  Take(Process(7, 0), 210, attach::MarkKind::kStepEnd, 5, 1);  // late
+  Take(Process(7, 0), 300, attach::MarkKind::kStepEnd, 6, 1);
+  Take(Process(7, 0), 320, attach::MarkKind::kStepBegin, 6, 2);  // by another thread, behind the first one's
+  Take(Process(7, 0), 340, attach::MarkKind::kStepEnd, 6, 2);
+  EXPECT_THAT(Finish(), ElementsAre(Step{kCount + 5, 5, 60000}, Step{kCount + 10, 5, 60001}, Step{kCount + 10, 6, 60000},
+                                    Step{kCount + 15, 6, 60001}));
+}
+
 TEST_F(SessionMarksTest, StacksAreAFileOfTheirOwnWhereTheyAreWanted) {
   Mark frame;
   frame.time_ns = kStart + 20;

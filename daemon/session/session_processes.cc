@@ -145,6 +145,14 @@ void SessionProcesses::OnActivity(const ActivityBatch& batch) {
   }
 }
 
+void SessionProcesses::OnActivityGivenUp(const TrainingProcess& process, const Status& why) {
+  DCHECK_ON(deps_.control);
+  if (activity_ == nullptr) return;
+  activity_->OnGivenUp(process.attach_id);
+  const auto session = session_.lock();
+  if (session != nullptr) session->Warn(fmt::format("process {}: its records are not read any more: {}", NameOf(process), why.message()));
+}
+
 void SessionProcesses::OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) {
   DCHECK_ON(deps_.control);
   collect_.OnReport(process, report);

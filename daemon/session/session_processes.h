@@ -116,6 +116,7 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   void OnStep(const TrainingProcess& process, int64_t step, bool begin, bool last) override;
   void OnMarks(const TrainingProcess& process, const MarkBatch& batch) override;
   void OnActivity(const ActivityBatch& batch) override;
+  void OnActivityGivenUp(const TrainingProcess& process, const Status& why) override;
   void OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) override;
   bool OnFiles(const TrainingProcess& process, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) override;
   void OnGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) override;

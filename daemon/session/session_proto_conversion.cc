@@ -183,12 +183,10 @@ void Session::NoteOutcomes() {
   if (output_.dump() != nullptr) output_.dump()->EditManifest(collectors_.Outcomes());
 }
 
-// A device without clocks is given the host's.
-SessionMarks::Device Session::MarksOf(const DeviceInfo& info) const {
-  const ClockPair* clock = clocks_->Of(info.id);
-  const ClockPair& host = clocks_->host();
-  return {info.id, static_cast<uint32_t>(info.chip_id), info.counter_hz, clock != nullptr ? clock->host_ns : host.host_ns,
-          clock != nullptr ? clock->device_count : host.host_count};
+// Steps are written in the device's counts. Of a device without clocks no step is: it may answer later, and the start of the
+// dump is counted back from then.
+SessionMarks::Device Session::MarksOf(const DeviceInfo& info, const ClockPair& clock) {
+  return {info.id, static_cast<uint32_t>(info.chip_id), info.counter_hz, clock.host_ns, clock.device_count};
 }
 
 void Session::Fill(v1::Session* out) const {

@@ -140,7 +140,7 @@ class Push(unittest.TestCase):
             build = prometheus.query("profd_build_info")[0]
             self.assertEqual(build["value"][1], "1")
             self.assertEqual(build["metric"]["version"], daemon.node["version"])
-            self.assertRegex(build["metric"].get("revision", ""), r"^([0-9a-f]{12,40})?$")  # an empty label is none
+            self.assertRegex(build["metric"].get("revision", ""), r"^([0-9a-f]{12,40}(-dirty)?)?$")  # an empty label is none
             # It continues: every interval is another sample.
             eventually(lambda: int(prometheus.query("count_over_time(profd_build_info[1m])")[0]["value"][1]) >= 3,
                        what="three samples")
