@@ -1,6 +1,6 @@
 # PROFD_REVISION: the commit that is built, for profd_build_info. From the environment (scripts/package builds a copy of
-# the tree), else of the repository whose top this is ("-dirty" behind it: with changes), else empty, as from a tarball. A new
-# commit configures anew.
+# the tree), else of the repository whose top this is ("-dirty" behind it: with changes when it was configured), else
+# empty, as from a tarball. A new commit configures anew.
 set(PROFD_REVISION "$ENV{PROFD_REVISION}")
 if(PROFD_REVISION STREQUAL "" AND EXISTS ${PROJECT_SOURCE_DIR}/.git)
   # As root in another user's checkout git would refuse.

@@ -305,6 +305,13 @@ TEST_F(SessionProcessesTest, MarksOfMsptiServeTheOptionToo) {
   EXPECT_EQ(status.outcomes(0).records(), 1u);
 }
 
+TEST_F(SessionProcessesTest, WarnsOfARingThatIsGivenUp) {
+  EndWhileBothCollect();
+  directory_.GiveUp(1, ResourceExhausted("too much memory"));
+  directory_.GiveUp(9, ResourceExhausted("of no process of the session"));
+  EXPECT_THAT(session_->warnings_, ElementsAre("process 10 (rank 0): its records are not read any more: too much memory"));
+}
+
 // As with MSPTI: docs/dumps.md, profiler_busy.
 TEST_F(SessionProcessesTest, WhereAclprofIsBusyTheKernelsAreMissing) {
   const int64_t begin_ns = clock_.MonotonicRawNs();

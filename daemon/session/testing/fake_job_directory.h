@@ -81,6 +81,9 @@ class FakeJobDirectory final : public JobDirectory {
       if (watcher.Wants(batch.attach_id)) watcher.OnActivity(batch);
     });
   }
+  void GiveUp(uint64_t attach_id, const Status& why) {
+    ForWatchers([&](JobWatcher& watcher) { watcher.OnActivityGivenUp(attach_id, why); });
+  }
   // One that lies in its ring until it is drained.
   void Keep(uint64_t attach_id, const Mark& mark, const std::string& name) {
     rings_[attach_id].emplace_back(mark, name);
