@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "analysis/checks/check.h"
-#include "analysis/checks/step_rows.h"
+#include "analysis/views/step_rows.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "analysis/checks/places.h"
-#include "analysis/checks/step_rows.h"
 #include "analysis/read/readers.h"
+#include "analysis/views/step_rows.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {

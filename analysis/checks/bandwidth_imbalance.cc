@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "analysis/checks/check.h"
-#include "analysis/checks/step_rows.h"
 #include "analysis/cluster/cost.h"
 #include "analysis/rules/slowest_rank.h"
+#include "analysis/views/step_rows.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "analysis/checks/check.h"
-#include "analysis/checks/step_rows.h"
+#include "analysis/views/step_rows.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {

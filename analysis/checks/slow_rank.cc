@@ -4,8 +4,8 @@
 #include <array>
 
 #include "analysis/checks/check.h"
-#include "analysis/checks/step_rows.h"
 #include "analysis/cluster/cost.h"
+#include "analysis/views/step_rows.h"
 #include "analysis/views/views.h"
 
 namespace profd::analysis {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/checks/step_rows.h"
+#include "analysis/views/step_rows.h"
 #include "analysis/views/views.h"
 #include "base/count_text.h"
 

@@ -1,4 +1,4 @@
-#include "analysis/checks/step_rows.h"
+#include "analysis/views/step_rows.h"
 
 #include <algorithm>
 #include <map>
