@@ -25,6 +25,8 @@
 
 namespace profd {
 
+constexpr double kMegabyte = 1048576;  // of the driver's MB/s
+
 // `Record`: of driver/records. Derived: `bool DecodeRecord(const Record&, const TimeBase&, SampleBatch&)`;
 // false = the record makes no sense (or its interval cannot be used) and is counted as bad.
 template <class Derived, class Record>

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kPeriodMs = 100;
 constexpr uint32_t kLpmVersion = 1;
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kAicoreFreqSpec = {
     .name = "aicore_freq",
     .source = CollectorSource::kChannel,
     .summary = "changes of AI Core frequency, and of voltages where the chip reports them",
@@ -82,7 +82,7 @@ class AicoreFreqDecoder final : public BinaryDecoder<AicoreFreqDecoder, LpmRecor
   std::array<IntervalTimer, LpmRecord::kTypes> timers_;  // refuse repeated entries
 };
 
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&) {
+std::vector<ChannelRequest> PlanAicoreFreq(const DeviceInfo& device, const ChannelOptions&) {
   if (!HasChannel(device, abi::kChannelLp)) return {};
   ChannelRequest request = PeriodicRequest(abi::kChannelLp, kPeriodMs);
   request.effective_hz = 0;
@@ -90,18 +90,18 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   return {request};
 }
 
-SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
+SampleFields AicoreFreqSampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
   return {{"ai_core_lpm", "on"}};
 }
 
 }  // namespace
 
 constinit const CollectorEntry kAicoreFreqCollector = {
-    .spec = &kSpec,
+    .spec = &kAicoreFreqSpec,
     .probe_device = ProbeChannel<abi::kChannelLp>,
-    .plan = Plan,
+    .plan = PlanAicoreFreq,
     .make_decoder = MakeDecoderOf<AicoreFreqDecoder>,
-    .sample = SampleJson,
+    .sample = AicoreFreqSampleJson,
 };
 
 }  // namespace profd

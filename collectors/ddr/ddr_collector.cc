@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kDdrSpec = {
     .name = "ddr",
     .source = CollectorSource::kChannel,
     .summary = "DDR traffic by controller and direction",
@@ -46,7 +46,7 @@ class DdrDecoder final : public BinaryDecoder<DdrDecoder, DdrRecord> {
 }  // namespace
 
 constinit const CollectorEntry kDdrCollector = {
-    .spec = &kSpec,
+    .spec = &kDdrSpec,
     .probe_device = ProbeChannel<abi::kChannelDdr>,
     .plan = PlanMemoryTraffic<abi::kChannelDdr>,
     .make_decoder = MakeDecoderOf<DdrDecoder>,

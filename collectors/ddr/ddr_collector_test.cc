@@ -15,9 +15,9 @@ using testing::Concat;
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-constexpr uint32_t kChannel = abi::kChannelDdr;
+constexpr uint32_t kDdrChannel = abi::kChannelDdr;
 
-std::vector<std::byte> Record(uint32_t us, uint32_t count, uint32_t event) {
+std::vector<std::byte> DdrRecord(uint32_t us, uint32_t count, uint32_t event) {
   return Bytes(us, count, event, uint32_t{0}, uint32_t{0xFFFFFFFF});
 }
 
@@ -25,21 +25,21 @@ TEST(DdrCollector, AnAccessIsAsWideAsTheChipsBus) {
   const char* line =
       "atlas_npu_ddr_bandwidth_bytes_per_second{npu=\"0\",ddr=\"0\",direction=\"read\"} "
       "5000120000000 ";
-  DecoderRig wide(kDdrCollector, MakeDevice(4), kChannel);
-  wide.Feed(Record(10'000, 1, 0));
+  DecoderRig wide(kDdrCollector, MakeDevice(4), kDdrChannel);
+  wide.Feed(DdrRecord(10'000, 1, 0));
   const char* total =
       "atlas_npu_ddr_bytes_total{npu=\"0\",ddr=\"0\",direction=\"read\"} 5000120000000 ";
-  EXPECT_EQ(wide.Feed(Record(20'000, 1000, 0)),
+  EXPECT_EQ(wide.Feed(DdrRecord(20'000, 1000, 0)),
             std::string(line) + "3200000\n" + total + "32000\n");
-  DecoderRig narrow(kDdrCollector, MakeDevice(7), kChannel);
-  narrow.Feed(Record(10'000, 1, 0));
-  EXPECT_EQ(narrow.Feed(Record(20'000, 1000, 0)),
+  DecoderRig narrow(kDdrCollector, MakeDevice(7), kDdrChannel);
+  narrow.Feed(DdrRecord(10'000, 1, 0));
+  EXPECT_EQ(narrow.Feed(DdrRecord(20'000, 1000, 0)),
             std::string(line) + "1600000\n" + total + "16000\n");
 }
 
 TEST(DdrCollector, RepeatedTimestampsAndUnknownEventsAreBad) {
-  DecoderRig rig(kDdrCollector, MakeDevice(4), kChannel);
-  rig.Feed(Concat({Record(10, 1, 0), Record(10, 1, 0), Record(20, 1, 2)}));
+  DecoderRig rig(kDdrCollector, MakeDevice(4), kDdrChannel);
+  rig.Feed(Concat({DdrRecord(10, 1, 0), DdrRecord(10, 1, 0), DdrRecord(20, 1, 2)}));
   EXPECT_EQ(rig.decoder().records(), 3u);
   EXPECT_EQ(rig.decoder().bad_records(), 2u);
 }

@@ -11,7 +11,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kDvppSpec = {
     .name = "dvpp",
     .source = CollectorSource::kChannel,
     .summary = "utilisation of the image and video engines",
@@ -143,14 +143,14 @@ bool Has(const DeviceInfo& device, uint32_t channel) {
          (channel == abi::kChannelDvpp || chip == nullptr || chip->Has(kChipDvppEx));
 }
 
-Status Probe(const Host&, const DeviceInfo& device) {
+Status ProbeDvpp(const Host&, const DeviceInfo& device) {
   for (uint32_t channel : kChannels) {
     if (Has(device, channel)) return Status::Ok();
   }
   return NeedAnyChannel(device, {abi::kChannelDvpp});
 }
 
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+std::vector<ChannelRequest> PlanDvpp(const DeviceInfo& device, const ChannelOptions& options) {
   std::vector<ChannelRequest> requests;
   for (uint32_t channel : kChannels) {
     if (!Has(device, channel)) continue;
@@ -162,9 +162,9 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
 }  // namespace
 
 constinit const CollectorEntry kDvppCollector = {
-    .spec = &kSpec,
-    .probe_device = Probe,
-    .plan = Plan,
+    .spec = &kDvppSpec,
+    .probe_device = ProbeDvpp,
+    .plan = PlanDvpp,
     .make_decoder = MakeDecoderOf<DvppDecoder>,
 };
 

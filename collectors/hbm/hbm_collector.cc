@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kHbmSpec = {
     .name = "hbm",
     .source = CollectorSource::kChannel,
     .summary = "HBM traffic by stack and direction",
@@ -42,7 +42,7 @@ class HbmDecoder final : public BinaryDecoder<HbmDecoder, HbmRecord> {
 }  // namespace
 
 constinit const CollectorEntry kHbmCollector = {
-    .spec = &kSpec,
+    .spec = &kHbmSpec,
     .probe_device = ProbeChannel<abi::kChannelHbm>,
     .plan = PlanMemoryTraffic<abi::kChannelHbm>,
     .make_decoder = MakeDecoderOf<HbmDecoder>,

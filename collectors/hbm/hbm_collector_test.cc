@@ -15,17 +15,17 @@ using testing::Concat;
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-constexpr uint32_t kChannel = abi::kChannelHbm;
+constexpr uint32_t kHbmChannel = abi::kChannelHbm;
 
-std::vector<std::byte> Record(uint64_t us, uint64_t count, uint32_t event, uint32_t stack) {
+std::vector<std::byte> HbmRecord(uint64_t us, uint64_t count, uint32_t event, uint32_t stack) {
   return Bytes(us, count, event, stack);
 }
 
 TEST(HbmCollector, CountsThirtyTwoBytesPerAccess) {
-  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
-  EXPECT_EQ(rig.Feed(Record(10'000, 7, 1, 3)), "");
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kHbmChannel);
+  EXPECT_EQ(rig.Feed(HbmRecord(10'000, 7, 1, 3)), "");
   // 1000 accesses of 32 bytes in 20 ms: 1.6 MB/s. Host time: start + 30 ms.
-  EXPECT_EQ(rig.Feed(Record(30'000, 1000, 1, 3)),
+  EXPECT_EQ(rig.Feed(HbmRecord(30'000, 1000, 1, 3)),
             "atlas_npu_hbm_bandwidth_bytes_per_second{npu=\"0\",hbm=\"3\",direction=\"write\"} "
             "5000130000000 1600000\n"
             "atlas_npu_hbm_bytes_total{npu=\"0\",hbm=\"3\",direction=\"write\"} "
@@ -35,41 +35,41 @@ TEST(HbmCollector, CountsThirtyTwoBytesPerAccess) {
 TEST(HbmCollector, TotalsGrowByEveryCountedIntervalAndSurviveARestartOfTheChannel) {
   const std::string total =
       "atlas_npu_hbm_bytes_total{npu=\"0\",hbm=\"0\",direction=\"read\"} ";
-  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
-  rig.Feed(Record(10'000, 7, 0, 0));
-  rig.Feed(Record(20'000, 100, 0, 0));
-  EXPECT_THAT(rig.Feed(Record(30'000, 100, 0, 0)), ::testing::HasSubstr(total + "5000130000000 6400"));
-  rig.Feed(Record(30'000, 100, 0, 0));  // twice
-  rig.Feed(Record(35'000, uint64_t{1} << 62, 0, 0));  // damaged
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kHbmChannel);
+  rig.Feed(HbmRecord(10'000, 7, 0, 0));
+  rig.Feed(HbmRecord(20'000, 100, 0, 0));
+  EXPECT_THAT(rig.Feed(HbmRecord(30'000, 100, 0, 0)), ::testing::HasSubstr(total + "5000130000000 6400"));
+  rig.Feed(HbmRecord(30'000, 100, 0, 0));  // twice
+  rig.Feed(HbmRecord(35'000, uint64_t{1} << 62, 0, 0));  // damaged
   rig.decoder().Reset();
-  rig.Feed(Record(1'000, 9, 0, 0));
-  EXPECT_THAT(rig.Feed(Record(2'000, 1, 0, 0)), ::testing::HasSubstr(total + "5000102000000 6432"));
+  rig.Feed(HbmRecord(1'000, 9, 0, 0));
+  EXPECT_THAT(rig.Feed(HbmRecord(2'000, 1, 0, 0)), ::testing::HasSubstr(total + "5000102000000 6432"));
 }
 
 TEST(HbmCollector, RepeatedTimestampsAreBadAndResetForgets) {
-  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
-  rig.Feed(Concat({Record(10'000, 1, 0, 0), Record(10'000, 1, 1, 0)}));
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kHbmChannel);
+  rig.Feed(Concat({HbmRecord(10'000, 1, 0, 0), HbmRecord(10'000, 1, 1, 0)}));
   EXPECT_EQ(rig.decoder().bad_records(), 0u);  // two events of one instant
-  EXPECT_EQ(rig.Feed(Record(10'000, 5, 0, 0)), "");
-  EXPECT_EQ(rig.Feed(Record(9'000, 5, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(HbmRecord(10'000, 5, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(HbmRecord(9'000, 5, 0, 0)), "");
   EXPECT_EQ(rig.decoder().bad_records(), 2u);
   rig.decoder().Reset();
-  EXPECT_EQ(rig.Feed(Record(5'000, 5, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(HbmRecord(5'000, 5, 0, 0)), "");
   EXPECT_EQ(rig.decoder().bad_records(), 2u);
-  EXPECT_NE(rig.Feed(Record(6'000, 5, 0, 0)), "");
+  EXPECT_NE(rig.Feed(HbmRecord(6'000, 5, 0, 0)), "");
 }
 
 TEST(HbmCollector, AnIdFloodIsRefusedPastSixtyFour) {
-  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
-  for (uint32_t stack = 0; stack < 100'000; ++stack) rig.Feed(Record(stack, 1, 0, stack));
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kHbmChannel);
+  for (uint32_t stack = 0; stack < 100'000; ++stack) rig.Feed(HbmRecord(stack, 1, 0, stack));
   EXPECT_EQ(rig.registry().total(), 256u);
   EXPECT_EQ(rig.decoder().bad_records(), 100'000u - 64u);
 }
 
 TEST(HbmCollector, UnknownEventsAndTruncatedRecordsAreBad) {
-  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel);
-  rig.Feed(Record(1, 1, 2, 0));
-  std::vector<std::byte> half = Record(2, 1, 0, 0);
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kHbmChannel);
+  rig.Feed(HbmRecord(1, 1, 2, 0));
+  std::vector<std::byte> half = HbmRecord(2, 1, 0, 0);
   half.resize(13);
   rig.Feed(half);
   EXPECT_EQ(rig.decoder().records(), 2u);
@@ -77,10 +77,10 @@ TEST(HbmCollector, UnknownEventsAndTruncatedRecordsAreBad) {
 }
 
 TEST(HbmCollector, AFullRegistryIsNotAnError) {
-  DecoderRig rig(kHbmCollector, MakeDevice(5), kChannel, 1);  // the bandwidth of reads
-  rig.Feed(Concat({Record(1'000, 1, 0, 0), Record(1'000, 1, 1, 0)}));
-  EXPECT_NE(rig.Feed(Record(2'000, 1, 0, 0)), "");
-  EXPECT_EQ(rig.Feed(Record(2'000, 1, 1, 0)), "");
+  DecoderRig rig(kHbmCollector, MakeDevice(5), kHbmChannel, 1);  // the bandwidth of reads
+  rig.Feed(Concat({HbmRecord(1'000, 1, 0, 0), HbmRecord(1'000, 1, 1, 0)}));
+  EXPECT_NE(rig.Feed(HbmRecord(2'000, 1, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(HbmRecord(2'000, 1, 1, 0)), "");
 }
 
 TEST(HbmCollector, PlansBothEventsOfAllMasters) {

@@ -8,7 +8,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kHccsSpec = {
     .name = "hccs",
     .source = CollectorSource::kChannel,
     .summary = "HCCS bytes and bandwidth of the device",
@@ -73,7 +73,7 @@ class HccsDecoder final : public TextDecoder<HccsDecoder> {
 }  // namespace
 
 constinit const CollectorEntry kHccsCollector = {
-    .spec = &kSpec,
+    .spec = &kHccsSpec,
     .probe_device = ProbeChannel<abi::kChannelHccs>,
     .plan = PlanPeriodic<abi::kChannelHccs>,
     .make_decoder = MakeDecoderOf<HccsDecoder>,

@@ -13,10 +13,10 @@ namespace {
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-constexpr uint32_t kChannel = abi::kChannelHccs;
+constexpr uint32_t kHccsChannel = abi::kChannelHccs;
 
 TEST(HccsCollector, BandwidthIsTheDifferenceOverTheDevicesTime) {
-  DecoderRig rig(kHccsCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kHccsCollector, MakeDevice(5), kHccsChannel);
   rig.Feed("1000:000000000 1000 5000\n");
   // 2000 and 1000 bytes in 20 ms.
   EXPECT_EQ(rig.Feed("1000:020000000 3000 6000\n"),
@@ -29,7 +29,7 @@ TEST(HccsCollector, BandwidthIsTheDifferenceOverTheDevicesTime) {
 }
 
 TEST(HccsCollector, ACounterThatWrapsCostsOneIntervalAndIsCounted) {
-  DecoderRig rig(kHccsCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kHccsCollector, MakeDevice(5), kHccsChannel);
   rig.Feed("1000:000000000 1000 5000\n");
   EXPECT_EQ(rig.Feed("1001:000000000 10 6000\n"),
             "atlas_npu_hccs_bytes_total{npu=\"0\",direction=\"tx\"} 5001000000000 10\n"
@@ -41,7 +41,7 @@ TEST(HccsCollector, ACounterThatWrapsCostsOneIntervalAndIsCounted) {
 }
 
 TEST(HccsCollector, HeadersAreNotRecordsAndRepeatedTimestampsAreBad) {
-  DecoderRig rig(kHccsCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kHccsCollector, MakeDevice(5), kHccsChannel);
   rig.Feed("time_stamp(s):time_stamp(ns) send_amount receive_amount\n\n");
   EXPECT_EQ(rig.decoder().records(), 0u);
   EXPECT_NE(rig.Feed("1000:000000000 1 1\n"), "");
@@ -53,7 +53,7 @@ TEST(HccsCollector, HeadersAreNotRecordsAndRepeatedTimestampsAreBad) {
 }
 
 TEST(HccsCollector, DamagedLinesAreBad) {
-  DecoderRig rig(kHccsCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kHccsCollector, MakeDevice(5), kHccsChannel);
   for (const char* line : {"1000:000000000 1\n", "1000:000000000 1 2 3\n", "1000 1 2\n", "x\n",
                            "1000:000000000 -1 2\n", "1000:000000000 1.5 2\n",
                            "1000:000000000 99999999999999999999 2\n", "1000:000000000 1 2"}) {

@@ -21,7 +21,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kHostCpuSpec = {
     .name = "host_cpu",
     .source = CollectorSource::kHost,
     .summary = "CPU time of the host, of each CPU and of the job's processes",
@@ -287,13 +287,13 @@ class HostCpu final : public PolledCollector {
   uint64_t system_index_ = 0;
 };
 
-Status Probe(const Host& host) { return ProbeFile(host.proc, "stat", "/proc/stat"); }
+Status ProbeHostCpu(const Host& host) { return ProbeFile(host.proc, "stat", "/proc/stat"); }
 
 }  // namespace
 
 const CollectorEntry kHostCpuCollector = {
-    .spec = &kSpec,
-    .probe_host = Probe,
+    .spec = &kHostCpuSpec,
+    .probe_host = ProbeHostCpu,
     .make_poller = MakePollerOf<HostCpu>,
 };
 

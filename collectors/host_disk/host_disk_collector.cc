@@ -18,7 +18,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kHostDiskSpec = {
     .name = "host_disk",
     .source = CollectorSource::kHost,
     .summary = "bytes, requests and busy time of the host's disks",
@@ -28,7 +28,7 @@ constexpr CollectorSpec kSpec = {
 };
 
 constexpr size_t kMaxDisks = 256;
-constexpr int64_t kListPeriodNs = 10 * kNsPerSecond;
+constexpr int64_t kDiskListPeriodNs = 10 * kNsPerSecond;
 // Whatever the disk's own block size: /proc/diskstats always counts in these.
 constexpr double kSectorBytes = 512;
 // Figures after the name that every kernel since 2.6 prints, and where ours are among them.
@@ -133,11 +133,11 @@ class HostDisk final : public PolledCollector {
   TextBuffer buffer_;
   std::vector<std::string> whole_;
   DeviceTable<Disk> disks_{kMaxDisks};
-  SlowPace list_pace_{kListPeriodNs};
+  SlowPace list_pace_{kDiskListPeriodNs};
   bool refusal_reported_ = false;
 };
 
-Status Probe(const Host& host) {
+Status ProbeHostDisk(const Host& host) {
   RETURN_IF_ERROR(ProbeFile(host.proc, "diskstats", "/proc/diskstats"));
   if (!host.sys.Exists("block")) return Unimplemented("/sys/block is missing");
   return {};
@@ -146,8 +146,8 @@ Status Probe(const Host& host) {
 }  // namespace
 
 const CollectorEntry kHostDiskCollector = {
-    .spec = &kSpec,
-    .probe_host = Probe,
+    .spec = &kHostDiskSpec,
+    .probe_host = ProbeHostDisk,
     .make_poller = MakePollerOf<HostDisk>,
 };
 

@@ -21,7 +21,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kHostMemSpec = {
     .name = "host_mem",
     .source = CollectorSource::kHost,
     .summary = "memory of the host, of its NUMA nodes and of the job's processes",
@@ -254,13 +254,13 @@ class HostMem final : public PolledCollector {
   size_t job_processes_ = 0;
 };
 
-Status Probe(const Host& host) { return ProbeFile(host.proc, "meminfo", "/proc/meminfo"); }
+Status ProbeHostMem(const Host& host) { return ProbeFile(host.proc, "meminfo", "/proc/meminfo"); }
 
 }  // namespace
 
 const CollectorEntry kHostMemCollector = {
-    .spec = &kSpec,
-    .probe_host = Probe,
+    .spec = &kHostMemSpec,
+    .probe_host = ProbeHostMem,
     .make_poller = MakePollerOf<HostMem>,
 };
 

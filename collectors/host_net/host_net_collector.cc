@@ -17,7 +17,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kHostNetSpec = {
     .name = "host_net",
     .source = CollectorSource::kHost,
     .summary = "bytes, packets, errors and drops of the host's network devices",
@@ -166,19 +166,19 @@ class HostNet final : public PolledCollector {
   bool refusal_reported_ = false;
 };
 
-Status Probe(const Host& host) { return ProbeFile(host.proc, "net/dev", "/proc/net/dev"); }
+Status ProbeHostNet(const Host& host) { return ProbeFile(host.proc, "net/dev", "/proc/net/dev"); }
 
-SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
+SampleFields HostNetSampleJson(const ChannelOptions&, std::span<const DeviceInfo* const>) {
   return {{"host_network_profiling", "on"}};
 }
 
 }  // namespace
 
 const CollectorEntry kHostNetCollector = {
-    .spec = &kSpec,
-    .probe_host = Probe,
+    .spec = &kHostNetSpec,
+    .probe_host = ProbeHostNet,
     .make_poller = MakePollerOf<HostNet>,
-    .sample = SampleJson,
+    .sample = HostNetSampleJson,
 };
 
 }  // namespace profd

@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kHostPressureSpec = {
     .name = "host_pressure",
     .source = CollectorSource::kHost,
     .summary = "time tasks of the host waited for CPU, memory and I/O (PSI)",
@@ -95,7 +95,7 @@ class HostPressure final : public PolledCollector {
   TextBuffer buffer_{1024};
 };
 
-Status Probe(const Host& host) {
+Status ProbeHostPressure(const Host& host) {
   if (!host.proc.Exists("pressure/cpu")) {
     return Unimplemented(
         "/proc/pressure/cpu is missing: a kernel without PSI, or booted without psi=1");
@@ -111,8 +111,8 @@ Status Probe(const Host& host) {
 }  // namespace
 
 const CollectorEntry kHostPressureCollector = {
-    .spec = &kSpec,
-    .probe_host = Probe,
+    .spec = &kHostPressureSpec,
+    .probe_host = ProbeHostPressure,
     .make_poller = MakePollerOf<HostPressure>,
 };
 

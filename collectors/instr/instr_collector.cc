@@ -17,26 +17,26 @@ int64_t CyclesOf(double number) {
   return static_cast<int64_t>(number > 0 ? number : kDefaultCycles);
 }
 
-std::string Busy(double cycles) {
+std::string InstrBusy(double cycles) {
   return fmt::format("profiles instructions every {} cycles", CyclesOf(cycles));
 }
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kInstrSpec = {
     .name = "instr",
     .source = CollectorSource::kChannel,
     .summary = "bandwidth and latency of AI Core and AI Vector instructions, for the vendor's analyser",
-    .options = {{{.key = "instr_profiling_freq", .use = OptionUse::kNumber, .busy = Busy}}},
+    .options = {{{.key = "instr_profiling_freq", .use = OptionUse::kNumber, .busy = InstrBusy}}},
     .max_hz = 0,
 };
 
 // The 950 has channels of the same numbers with other parameters and records (driver-abi 3.5).
-Status Probe(const Host&, const DeviceInfo& device) {
+Status ProbeInstr(const Host&, const DeviceInfo& device) {
   Status listed = NeedAnyChannel(device, {abi::InstrChannel(0, 0)});
   if (!listed.ok() || device.chip_id == static_cast<int>(abi::kChip910B)) return listed;
   return Unimplemented("Ascend910B (A2) only");
 }
 
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+std::vector<ChannelRequest> PlanInstr(const DeviceInfo& device, const ChannelOptions& options) {
   std::vector<ChannelRequest> plan;
   if (device.chip_id != static_cast<int>(abi::kChip910B)) return plan;
   const abi::InstrProfileCfg config = {
@@ -62,7 +62,7 @@ class InstrDecoder final : public BinaryDecoder<InstrDecoder<kRecordSize>,
   void Reset() override {}
 };
 
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo&, uint32_t channel,
+std::unique_ptr<ChannelDecoder> MakeInstrDecoder(const Host&, const DeviceInfo&, uint32_t channel,
                                             SeriesRegistry&) {
   if (abi::FindChannelFormat(channel)->record_size == abi::InstrRecordSize(0)) {
     return std::make_unique<InstrDecoder<abi::InstrRecordSize(0)>>();
@@ -70,18 +70,18 @@ std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo&, uint
   return std::make_unique<InstrDecoder<abi::InstrRecordSize(1)>>();
 }
 
-SampleFields SampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const>) {
+SampleFields InstrSampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const>) {
   return {{"instrProfiling", "on"}, {"instrProfilingFreq", CyclesOf(options.values[0])}};
 }
 
 }  // namespace
 
 constinit const CollectorEntry kInstrCollector = {
-    .spec = &kSpec,
-    .probe_device = Probe,
-    .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .sample = SampleJson,
+    .spec = &kInstrSpec,
+    .probe_device = ProbeInstr,
+    .plan = PlanInstr,
+    .make_decoder = MakeInstrDecoder,
+    .sample = InstrSampleJson,
 };
 
 }  // namespace profd

@@ -11,11 +11,11 @@
 namespace profd {
 namespace {
 
-std::string Busy(double write) { return write > 0 ? "measures LLC writes" : "measures LLC reads"; }
+std::string LlcBusy(double write) { return write > 0 ? "measures LLC writes" : "measures LLC reads"; }
 
 constexpr size_t kWrites = 1;  // place of llc_profiling
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kLlcSpec = {
     .name = "llc",
     .source = CollectorSource::kChannel,
     .summary = "last level cache hit ratio and throughput, reads or writes",
@@ -23,7 +23,7 @@ constexpr CollectorSpec kSpec = {
                  {.key = "llc_profiling",
                   .use = OptionUse::kChoice,
                   .item = "write",
-                  .busy = Busy}}},
+                  .busy = LlcBusy}}},
     .default_hz = 50,
     .max_hz = 100,
 };
@@ -186,7 +186,7 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
   double bytes_ = 0;  // continues where an earlier run of the channel ended
 };
 
-Status Probe(const Host&, const DeviceInfo& device) {
+Status ProbeLlc(const Host&, const DeviceInfo& device) {
   // The chip's LLC is read with perf on the device's own OS instead (driver-abi 3.2).
   if (device.chip_id == abi::kChip310) {
     return Unimplemented("its last level cache has no sampling channel");
@@ -194,7 +194,7 @@ Status Probe(const Host&, const DeviceInfo& device) {
   return NeedAnyChannel(device, {abi::kChannelLlc});
 }
 
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+std::vector<ChannelRequest> PlanLlc(const DeviceInfo& device, const ChannelOptions& options) {
   if (!HasChannel(device, abi::kChannelLlc) || device.chip_id == abi::kChip310) return {};
   ChannelRequest request =
       PeriodicRequest(abi::kChannelLlc, PeriodMs(options.hz, kMinMemoryPeriodMs));
@@ -204,18 +204,18 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   return {request};
 }
 
-SampleFields SampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const>) {
+SampleFields LlcSampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const>) {
   return {{"llc_profiling", options.values[kWrites] > 0 ? "write" : "read"}};
 }
 
 }  // namespace
 
 constinit const CollectorEntry kLlcCollector = {
-    .spec = &kSpec,
-    .probe_device = Probe,
-    .plan = Plan,
+    .spec = &kLlcSpec,
+    .probe_device = ProbeLlc,
+    .plan = PlanLlc,
     .make_decoder = MakeDecoderOf<LlcDecoder>,
-    .sample = SampleJson,
+    .sample = LlcSampleJson,
 };
 
 }  // namespace profd

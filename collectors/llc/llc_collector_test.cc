@@ -15,7 +15,7 @@ using testing::Concat;
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-constexpr uint32_t kChannel = abi::kChannelLlc;
+constexpr uint32_t kLlcChannel = abi::kChannelLlc;
 
 constexpr std::array<uint32_t, 8> kRead = {0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36};
 
@@ -30,7 +30,7 @@ std::vector<std::byte> Instant(uint64_t us, std::array<uint64_t, 8> counts,
 }
 
 TEST(LlcCollector, ComputesHitRatioAndThroughput) {
-  DecoderRig rig(kLlcCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kLlcCollector, MakeDevice(5), kLlcChannel);
   rig.Feed(Instant(10'000, {1, 1, 1, 1, 1, 1, 1, 1}));
   // Hits 30+20+10+15 = 75 of 60+40 = 100; (1000+500) lines of 64 bytes in 10 ms.
   EXPECT_EQ(rig.Feed(Instant(20'000, {1000, 500, 30, 20, 60, 10, 40, 15})),
@@ -44,7 +44,7 @@ TEST(LlcCollector, ComputesHitRatioAndThroughput) {
 }
 
 TEST(LlcCollector, NoLookupsGiveNoRatio) {
-  DecoderRig rig(kLlcCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kLlcCollector, MakeDevice(5), kLlcChannel);
   EXPECT_EQ(rig.Feed(Instant(10'000, {0, 0, 0, 0, 0, 0, 0, 0})), "");
   EXPECT_EQ(rig.Feed(Instant(20'000, {0, 0, 0, 0, 0, 0, 0, 0})),
             "atlas_npu_llc_slice_throughput_bytes_per_second{npu=\"0\",op=\"read\",llc=\"0\"} "
@@ -54,7 +54,7 @@ TEST(LlcCollector, NoLookupsGiveNoRatio) {
 }
 
 TEST(LlcCollector, AnInstantWithoutAllItsEventsIsGivenUp) {
-  DecoderRig rig(kLlcCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kLlcCollector, MakeDevice(5), kLlcChannel);
   std::vector<std::byte> partial = Instant(10'000, {1, 2, 3, 4, 5, 6, 7, 8});
   partial.resize(partial.size() - 24);
   EXPECT_EQ(rig.Feed(partial), "");
@@ -62,7 +62,7 @@ TEST(LlcCollector, AnInstantWithoutAllItsEventsIsGivenUp) {
 }
 
 TEST(LlcCollector, RepeatedEventsUnlistedValuesAndOldTimestampsAreBad) {
-  DecoderRig rig(kLlcCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kLlcCollector, MakeDevice(5), kLlcChannel);
   rig.Feed(Instant(20'000, {1, 2, 3, 4, 5, 6, 7, 8}));
   rig.Feed(Bytes(uint64_t{20'000}, uint64_t{1}, uint32_t{0x02}, uint32_t{0}));
   rig.Feed(Bytes(uint64_t{10'000}, uint64_t{1}, uint32_t{0x02}, uint32_t{0}));

@@ -7,7 +7,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kNicSpec = {
     .name = "nic",
     .source = CollectorSource::kChannel,
     .summary = "network port rates, counters, errors and drops of the NPU",
@@ -20,7 +20,7 @@ constexpr CollectorSpec kSpec = {
 }  // namespace
 
 constinit const CollectorEntry kNicCollector = {
-    .spec = &kSpec,
+    .spec = &kNicSpec,
     .probe_device = ProbeChannel<abi::kChannelNic>,
     .plan = PlanPeriodic<abi::kChannelNic>,
     .make_decoder = MakeNetworkPortDecoder,

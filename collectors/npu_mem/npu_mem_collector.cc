@@ -14,7 +14,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kNpuMemSpec = {
     .name = "npu_mem",
     .source = CollectorSource::kChannel,
     .summary = "device memory in use: application, device, software modules",
@@ -125,11 +125,11 @@ class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, ModuleMemRecord>
 constexpr std::array<uint32_t, 3> kChannels = {abi::kChannelNpuAppMem, abi::kChannelNpuMem,
                                                abi::kChannelNpuModuleMem};
 
-Status Probe(const Host&, const DeviceInfo& device) {
+Status ProbeNpuMem(const Host&, const DeviceInfo& device) {
   return NeedAnyChannel(device, {kChannels[0], kChannels[1], kChannels[2]});
 }
 
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+std::vector<ChannelRequest> PlanNpuMem(const DeviceInfo& device, const ChannelOptions& options) {
   std::vector<ChannelRequest> requests;
   for (uint32_t channel : kChannels) {
     if (!HasChannel(device, channel)) continue;
@@ -145,7 +145,7 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   return requests;
 }
 
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
+std::unique_ptr<ChannelDecoder> MakeNpuMemDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
                                             SeriesRegistry& registry) {
   if (channel == abi::kChannelNpuModuleMem) {
     return std::make_unique<ModuleDecoder>(device.id, registry);
@@ -156,10 +156,10 @@ std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& devic
 }  // namespace
 
 constinit const CollectorEntry kNpuMemCollector = {
-    .spec = &kSpec,
-    .probe_device = Probe,
-    .plan = Plan,
-    .make_decoder = MakeDecoder,
+    .spec = &kNpuMemSpec,
+    .probe_device = ProbeNpuMem,
+    .plan = PlanNpuMem,
+    .make_decoder = MakeNpuMemDecoder,
 };
 
 }  // namespace profd

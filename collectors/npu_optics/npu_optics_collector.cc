@@ -12,7 +12,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kNpuOpticsSpec = {
     .name = "npu_optics",
     .source = CollectorSource::kHost,
     .summary = "link, speed and optics of the NPUs' network ports, from hccn_tool, once a minute",
@@ -147,7 +147,7 @@ Result<std::unique_ptr<PolledCollector>> MakePoller(const Host& host, const Poll
 }  // namespace
 
 const CollectorEntry kNpuOpticsCollector = {
-    .spec = &kSpec,
+    .spec = &kNpuOpticsSpec,
     .probe_host = ProbeHost,
     .make_poller = MakePoller,
 };

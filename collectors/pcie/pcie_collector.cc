@@ -9,7 +9,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kPcieSpec = {
     .name = "pcie",
     .source = CollectorSource::kChannel,
     .summary = "PCIe bandwidth by transaction type, and read latency",
@@ -77,7 +77,7 @@ class PcieDecoder final : public BinaryDecoder<PcieDecoder, PcieRecord> {
 }  // namespace
 
 constinit const CollectorEntry kPcieCollector = {
-    .spec = &kSpec,
+    .spec = &kPcieSpec,
     .probe_device = ProbeChannel<abi::kChannelPcie>,
     .plan = PlanPeriodic<abi::kChannelPcie>,
     .make_decoder = MakeDecoderOf<PcieDecoder>,

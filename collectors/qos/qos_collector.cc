@@ -13,7 +13,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kQosSpec = {
     .name = "qos",
     .source = CollectorSource::kChannel,
     .summary = "memory bandwidth by QoS stream",
@@ -25,7 +25,6 @@ constexpr CollectorSpec kSpec = {
 using records::QosRecord;
 
 constexpr size_t kSlots = std::tuple_size_v<decltype(QosRecord::streams)>;
-constexpr double kMegabyte = 1048576;
 // prof_start_para carries this constant; the period that counts is in the user data (driver-abi
 // 3.2).
 constexpr uint32_t kNominalPeriodMs = 100;
@@ -66,7 +65,7 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
 };
 
 // Without streams there is nothing to measure, and the driver refuses an empty list.
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+std::vector<ChannelRequest> PlanQos(const DeviceInfo& device, const ChannelOptions& options) {
   if (!HasChannel(device, abi::kChannelQos) || device.mpam_ids.empty()) return {};
   ChannelRequest request = PeriodicRequest(abi::kChannelQos, kNominalPeriodMs);
   abi::QosProfileConfig config{};
@@ -80,7 +79,7 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
 }
 
 // One sample.json serves all devices: the streams are the node's configuration, not a card's.
-SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
+SampleFields QosSampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
   std::string names;
   for (const DeviceInfo* device : devices) {
     for (size_t i = 0; i < std::min(device->mpam_names.size(), kSlots); ++i) {
@@ -94,11 +93,11 @@ SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const
 }  // namespace
 
 constinit const CollectorEntry kQosCollector = {
-    .spec = &kSpec,
+    .spec = &kQosSpec,
     .probe_device = ProbeChannel<abi::kChannelQos>,
-    .plan = Plan,
+    .plan = PlanQos,
     .make_decoder = MakeDecoderOf<QosDecoder>,
-    .sample = SampleJson,
+    .sample = QosSampleJson,
 };
 
 }  // namespace profd

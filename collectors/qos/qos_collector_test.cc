@@ -14,9 +14,9 @@ using testing::Bytes;
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-constexpr uint32_t kChannel = abi::kChannelQos;
+constexpr uint32_t kQosChannel = abi::kChannelQos;
 
-std::vector<std::byte> Record(uint64_t count, uint32_t first, uint32_t second) {
+std::vector<std::byte> QosRecord(uint64_t count, uint32_t first, uint32_t second) {
   std::vector<std::byte> record = Bytes(uint64_t{0}, uint64_t{0}, count, first, second);
   record.resize(64);
   return record;
@@ -24,15 +24,15 @@ std::vector<std::byte> Record(uint64_t count, uint32_t first, uint32_t second) {
 
 TEST(QosCollector, AStreamAppearsWithItsFirstTrafficAndStays) {
   constexpr uint64_t kPair = 50'000'000'000;
-  DecoderRig rig(kQosCollector, MakeDevice(5), kChannel);
-  EXPECT_EQ(rig.Feed(Record(kPair + 50, 0, 0)), "");
-  EXPECT_EQ(rig.Feed(Record(kPair + 100, 0, 2)),
+  DecoderRig rig(kQosCollector, MakeDevice(5), kQosChannel);
+  EXPECT_EQ(rig.Feed(QosRecord(kPair + 50, 0, 0)), "");
+  EXPECT_EQ(rig.Feed(QosRecord(kPair + 100, 0, 2)),
             "atlas_npu_qos_bandwidth_bytes_per_second{npu=\"0\",die=\"all\",stream=\"1\"} "
             "5000000002000 2097152\n");
-  EXPECT_EQ(rig.Feed(Record(kPair + 150, 0, 0)),
+  EXPECT_EQ(rig.Feed(QosRecord(kPair + 150, 0, 0)),
             "atlas_npu_qos_bandwidth_bytes_per_second{npu=\"0\",die=\"all\",stream=\"1\"} "
             "5000000003000 0\n");
-  EXPECT_EQ(rig.Feed(Record(kPair + 150, 0, 1)), "");
+  EXPECT_EQ(rig.Feed(QosRecord(kPair + 150, 0, 1)), "");
   EXPECT_EQ(rig.decoder().bad_records(), 1u);
 }
 

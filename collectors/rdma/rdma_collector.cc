@@ -20,7 +20,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kRdmaSpec = {
     .name = "rdma",
     .source = CollectorSource::kHost,
     .summary = "traffic, errors and states of the host's RDMA ports",
@@ -33,7 +33,7 @@ constexpr std::string_view kRoot = "class/infiniband";
 constexpr size_t kMaxPorts = 64;
 constexpr size_t kMaxHwCounters = 64;  // per port
 constexpr size_t kMaxKeptFiles = 512;  // of all ports; the others are opened per poll
-constexpr int64_t kListPeriodNs = 10 * kNsPerSecond;
+constexpr int64_t kPortListPeriodNs = 10 * kNsPerSecond;
 
 struct Standard {
   std::string_view file;
@@ -184,11 +184,11 @@ class Rdma final : public PolledCollector {
   SeriesRegistry* registry_;
   TextBuffer buffer_{4096};
   DeviceTable<Port> ports_{kMaxPorts};
-  SlowPace list_pace_{kListPeriodNs};
+  SlowPace list_pace_{kPortListPeriodNs};
   bool refusal_reported_ = false;
 };
 
-Status Probe(const Host& host) {
+Status ProbeRdma(const Host& host) {
   Result<std::vector<std::string>> devices = host.sys.List(kRoot);
   if (!devices.ok() && devices.status().code() != StatusCode::kNotFound) {
     return devices.status().Annotate("/sys/class/infiniband");
@@ -202,8 +202,8 @@ Status Probe(const Host& host) {
 }  // namespace
 
 const CollectorEntry kRdmaCollector = {
-    .spec = &kSpec,
-    .probe_host = Probe,
+    .spec = &kRdmaSpec,
+    .probe_host = ProbeRdma,
     .make_poller = MakePollerOf<Rdma>,
 };
 

@@ -7,7 +7,7 @@
 namespace profd {
 namespace {
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kRoceSpec = {
     .name = "roce",
     .source = CollectorSource::kChannel,
     .summary = "RoCE port rates, counters, errors and drops of the NPU",
@@ -20,7 +20,7 @@ constexpr CollectorSpec kSpec = {
 }  // namespace
 
 constinit const CollectorEntry kRoceCollector = {
-    .spec = &kSpec,
+    .spec = &kRoceSpec,
     .probe_device = ProbeChannel<abi::kChannelRoce>,
     .plan = PlanPeriodic<abi::kChannelRoce>,
     .make_decoder = MakeNetworkPortDecoder,

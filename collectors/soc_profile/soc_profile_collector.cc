@@ -23,7 +23,7 @@ constexpr auto kRecordParts = std::to_array<RecordPart>({
     {static_cast<uint8_t>(abi::SocProfileType::kChipTrans), kInterconnect},
 });
 
-constexpr CollectorSpec kSpec = {
+constexpr CollectorSpec kSocProfileSpec = {
     .name = "soc_profile",
     .source = CollectorSource::kChannel,
     .summary = "inter-die and inter-chip traffic, accelerator PMU, SoC levels, low power",
@@ -51,7 +51,7 @@ abi::CommonSampleSwitch Enabled(uint32_t period) {
 }
 
 // driver-abi 3.4; what was not requested stays zero.
-std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions& options) {
+std::vector<ChannelRequest> PlanSocProfile(const DeviceInfo& device, const ChannelOptions& options) {
   if (!HasChannel(device, abi::kChannelStarsSocProfile)) return {};
   const double memory_hz = options.values[kMemory];
   const double interconnect_hz = options.values[kInterconnect];
@@ -84,12 +84,12 @@ std::vector<ChannelRequest> Plan(const DeviceInfo& device, const ChannelOptions&
   return {request};
 }
 
-std::unique_ptr<ChannelDecoder> MakeDecoder(const Host&, const DeviceInfo& device, uint32_t,
+std::unique_ptr<ChannelDecoder> MakeSocProfileDecoder(const Host&, const DeviceInfo& device, uint32_t,
                                             SeriesRegistry& registry) {
   return MakeSocProfileDecoder(device, registry);
 }
 
-SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
+SampleFields SocProfileSampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
   const bool any = std::ranges::any_of(devices, [](const DeviceInfo* device) { return HasFeature(*device, kChipLowPower); });
   return any ? SampleFields{{"sysLp", "on"}} : SampleFields{};
 }
@@ -97,11 +97,11 @@ SampleFields SampleJson(const ChannelOptions&, std::span<const DeviceInfo* const
 }  // namespace
 
 constinit const CollectorEntry kSocProfileCollector = {
-    .spec = &kSpec,
+    .spec = &kSocProfileSpec,
     .probe_device = ProbeChannel<abi::kChannelStarsSocProfile>,
-    .plan = Plan,
-    .make_decoder = MakeDecoder,
-    .sample = SampleJson,
+    .plan = PlanSocProfile,
+    .make_decoder = MakeSocProfileDecoder,
+    .sample = SocProfileSampleJson,
 };
 
 }  // namespace profd

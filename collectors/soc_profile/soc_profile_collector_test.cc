@@ -15,7 +15,7 @@ using testing::Bytes;
 using testing::DecoderRig;
 using testing::MakeDevice;
 
-constexpr uint32_t kChannel = abi::kChannelStarsSocProfile;
+constexpr uint32_t kSocChannel = abi::kChannelStarsSocProfile;
 constexpr uint16_t kMagic = 0x6BD3;
 constexpr uint64_t kPair = 50'000'000'000;  // device counter of the time base, host ns 5e12
 
@@ -27,7 +27,7 @@ std::vector<std::byte> Sio(uint64_t count, uint16_t acc, uint32_t req_rx, uint16
 }
 
 TEST(SocProfileCollector, SioBytesAreOverTheTimeSinceTheDiesPreviousRecord) {
-  DecoderRig rig(kSocProfileCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kSocProfileCollector, MakeDevice(5), kSocChannel);
   EXPECT_EQ(rig.Feed(Sio(kPair, 0, 5)), "");
   EXPECT_EQ(rig.Feed(Sio(kPair + 500'000, 1, 5)), "");  // another die
   // 1000 bytes in 20 ms.
@@ -40,7 +40,7 @@ TEST(SocProfileCollector, SioBytesAreOverTheTimeSinceTheDiesPreviousRecord) {
 }
 
 TEST(SocProfileCollector, WrongMagicIsBadAndAnUnknownTypeIsPassedOver) {
-  DecoderRig rig(kSocProfileCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kSocProfileCollector, MakeDevice(5), kSocChannel);
   rig.Feed(Sio(kPair, 0, 5, 0x1234));
   std::vector<std::byte> unknown = Sio(kPair, 0, 5);
   unknown[0] = std::byte{0b000001};
@@ -49,7 +49,7 @@ TEST(SocProfileCollector, WrongMagicIsBadAndAnUnknownTypeIsPassedOver) {
 }
 
 TEST(SocProfileCollector, AFloodOfDiesIsRefusedPastSixtyFour) {
-  DecoderRig rig(kSocProfileCollector, MakeDevice(5), kChannel);
+  DecoderRig rig(kSocProfileCollector, MakeDevice(5), kSocChannel);
   for (uint16_t acc = 0; acc < 1000; ++acc) rig.Feed(Sio(kPair, acc, 1));
   EXPECT_EQ(rig.registry().total(), 64u * 8u);
   EXPECT_EQ(rig.decoder().bad_records(), 1000u - 64u);

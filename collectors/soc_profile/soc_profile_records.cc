@@ -20,7 +20,6 @@ using records::SocRecord;
 constexpr size_t kTypes = SocRecord::kLastType - SocRecord::kFirstType + 1;
 constexpr std::array<std::string_view, 4> kSioKinds = {"req", "rsp", "snp", "dat"};
 constexpr size_t kLowPowerWords = std::tuple_size_v<decltype(records::SocLowPower::words)>;
-constexpr double kMegabyte = 1048576;
 
 // One die, link or accelerator of one record type.
 struct Source {
