@@ -43,16 +43,9 @@ JobService::JobService(Deps deps)
       copier_(deps_.control, deps_.host.clock),
       look_(std::make_shared<UserLook>()) {
   table_ = std::make_unique<JobTable>(JobTable::Deps{
-      deps_.control, deps_.host.clock, deps_.processes, deps_.gate,
-      [this](uint64_t id, const attach::ToProcess& message) {
-        if (server_ != nullptr) server_->Send(id, message);
-      },
-      [this](const TrainingProcess& process, const Status& why) { OnRingBroken(process, why); },
-      deps_.collect_permille,
-      [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); }});
+      deps_.control, deps_.host.clock, deps_.processes, deps_.gate, *this, deps_.collect_permille, &probe_});
   stacks_ = std::make_unique<StacksService>(StacksService::Deps{
-      deps_.control, *table_,
-      [this](pid_t pid, uint64_t start_ticks, auto done) { probe_.LookupThreads(pid, start_ticks, std::move(done)); },
+      deps_.control, *table_, probe_,
       [this](uint64_t id, uint64_t seq) { return service_->AskStacks(id, seq); }});
   service_ = std::make_unique<AttachService>(AttachService::Deps{
       deps_.host.clock, *table_, probe_, deps_.host.devices, deps_.daemon, deps_.processes, *stacks_});
@@ -111,10 +104,12 @@ std::function<void()> JobService::DeviceUserTask() {
   };
 }
 
+void JobService::Send(uint64_t attach_id, const attach::ToProcess& message) {
+  if (server_ != nullptr) server_->Send(attach_id, message);
+}
+
 void JobService::OnRingBroken(const TrainingProcess& process, const Status& why) {
-  if (server_ != nullptr) {
-    server_->Send(process.attach_id, attach::Reply{0, static_cast<int>(why.code()), why.message() + "; it is not read any more", {}});
-  }
+  Send(process.attach_id, attach::Reply{0, static_cast<int>(why.code()), why.message() + "; it is not read any more", {}});
   uint64_t left_out = 0;
   if (!broken_logged_.Allow(process.uid, deps_.host.clock.SteadyNs(), &left_out)) return;
   log::Warning("ring of a process given up",

@@ -22,7 +22,7 @@ class SelfMetrics;
 
 class DcmiService;
 
-class JobService {
+class JobService final : private JobTable::Handler {
  public:
   struct Deps {
     Strand& control;
@@ -69,7 +69,9 @@ class JobService {
   // Shared with the DCMI thread, which may outlive everything else.
   struct UserLook;
   void OnUses(std::vector<DeviceUse> uses);
-  void OnRingBroken(const TrainingProcess& process, const Status& why);
+  // JobTable::Handler:
+  void Send(uint64_t attach_id, const attach::ToProcess& message) override;
+  void OnRingBroken(const TrainingProcess& process, const Status& why) override;
 
   Deps deps_;
   ProcessProbe probe_;

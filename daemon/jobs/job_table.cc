@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/jobs/process_probe.h"
+
 namespace profd {
 namespace {
 
@@ -187,20 +189,21 @@ std::vector<TrainingProcess> JobTable::Processes() const {
 
 void JobTable::LookupThreads(uint64_t attach_id, std::function<void(Result<ProcessThreads>)> done) {
   const TrainingProcess* process = Find(attach_id);
-  if (process != nullptr && deps_.threads_of != nullptr) deps_.threads_of(process->pid, process->start_ticks, std::move(done));
+  if (process == nullptr || deps_.threads_or_null == nullptr) return;
+  deps_.threads_or_null->LookupThreads(process->pid, process->start_ticks, std::move(done));
 }
 
 void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
   DCHECK_ON(deps_.control);
   const auto found = attached_.find(attach_id);
   if (found == attached_.end()) return;
-  if (!notice.collect) return deps_.send(attach_id, notice);
+  if (!notice.collect) return deps_.handler.Send(attach_id, notice);
   const TrainingProcess& process = found->second.process;
   const Peer owner{.uid = process.uid};
   if (Status may = deps_.gate.MayProfile(owner, process.devices); !may.ok()) return RefuseCollection(attach_id, notice, may);
   attach::SessionNotice limited = notice;
   limited.collect->max_permille = deps_.collect_permille;
-  deps_.send(attach_id, limited);
+  deps_.handler.Send(attach_id, limited);
 }
 
 // The process hears of the session, which hears that another profiler's place is taken.
@@ -211,7 +214,7 @@ void JobTable::RefuseCollection(uint64_t attach_id, attach::SessionNotice notice
   report.state = attach::CollectState::kBusy;
   report.detail = why.message();
   notice.collect.reset();
-  deps_.send(attach_id, notice);
+  deps_.handler.Send(attach_id, notice);
   // Who requested it is in the middle of it.
   deps_.control.Post([this, alive = std::weak_ptr<WatchList>(watchers_), attach_id, report] {
     if (alive.lock() != nullptr) OnCollector(attach_id, report, nullptr);
@@ -233,7 +236,7 @@ std::string JobTable::CollectingOn(std::span<const uint32_t> devices) const {
 
 void JobTable::NotifyTaken(uint64_t attach_id, const attach::FilesTaken& taken) {
   DCHECK_ON(deps_.control);
-  if (attached_.contains(attach_id)) deps_.send(attach_id, taken);
+  if (attached_.contains(attach_id)) deps_.handler.Send(attach_id, taken);
 }
 
 std::shared_ptr<void> JobTable::Watch(JobWatcher* watcher) {
@@ -380,7 +383,7 @@ void JobTable::GiveUpActivity(Entry& entry, const Status& why) {
   ForWatchers([&](JobWatcher& watcher) {
     if (watcher.Wants(id)) watcher.OnActivityGivenUp(id, why);
   });
-  deps_.on_ring_broken(entry.process, why);
+  deps_.handler.OnRingBroken(entry.process, why);
 }
 
 size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {
@@ -391,7 +394,7 @@ size_t JobTable::TakeFrom(Entry& entry, size_t max_slots) {
   if (!round.ok()) {
     ++counters_.broken_rings;
     entry.ring.reset();
-    deps_.on_ring_broken(entry.process, round.status());
+    deps_.handler.OnRingBroken(entry.process, round.status());
     return 0;
   }
   std::span<const Mark> marks = scratch_.marks();

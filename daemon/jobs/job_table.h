@@ -26,20 +26,29 @@
 
 namespace profd {
 
+class ThreadProbe;
+
 class JobTable final : public JobDirectory {
  public:
+  // What is to reach processes, or has happened to them. On the control strand; outlives the table.
+  class Handler {
+   public:
+    virtual void Send(uint64_t attach_id, const attach::ToProcess& message) = 0;
+    // Its ring is not read any more.
+    virtual void OnRingBroken(const TrainingProcess& process, const Status& why) = 0;
+
+   protected:
+    ~Handler() = default;
+  };
   struct Deps {
     Strand& control;
     const Clock& clock;
     const NodeProcesses& processes;
     const ProfilingGate& gate;
-    std::function<void(uint64_t attach_id, const attach::ToProcess&)> send;
-    // Its ring is not read any more.
-    std::function<void(const TrainingProcess&, const Status& why)> on_ring_broken;
+    Handler& handler;
     // Of a core that collecting may take in a process; SetCollectLimit changes it.
     uint32_t collect_permille = 0;
-    // As ProcessProbe has it. Null: nothing is known of threads.
-    std::function<void(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)>)> threads_of = nullptr;
+    ThreadProbe* threads_or_null = nullptr;  // null: nothing is known of threads
   };
   struct Counters {
     uint64_t attaches = 0;

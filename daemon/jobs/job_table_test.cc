@@ -42,22 +42,19 @@ struct TestWatcher final : JobWatcher {
   std::function<bool(const attach::CollectorReport&, std::shared_ptr<UniqueFd>)> on_files;
 };
 
-class JobTableTest : public ::testing::Test {
+class JobTableTest : public ::testing::Test, protected JobTable::Handler {
  protected:
-  JobTableTest() : control_(time_.executor()), table_(MakeDeps()) {
+  JobTableTest() : control_(time_.executor()), table_({control_, clock_, processes_, gate_, *this, 50}) {
     clock_.raw_ns = 1000 * kNsPerSecond;
   }
 
-  JobTable::Deps MakeDeps() {
-    return {control_, clock_, processes_, gate_,
-            [this](uint64_t id, const attach::ToProcess& message) {
-              sent_.push_back(id);
-              if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) limits_.push_back(notice->collect ? std::optional(notice->collect->max_permille) : std::nullopt);
-              if (const auto* taken = std::get_if<attach::FilesTaken>(&message)) taken_.push_back(*taken);
-            },
-            [this](const TrainingProcess& process, const Status&) { broken_.push_back(process.pid); },
-            50};
+  // JobTable::Handler:
+  void Send(uint64_t id, const attach::ToProcess& message) override {
+    sent_.push_back(id);
+    if (const auto* notice = std::get_if<attach::SessionNotice>(&message)) limits_.push_back(notice->collect ? std::optional(notice->collect->max_permille) : std::nullopt);
+    if (const auto* taken = std::get_if<attach::FilesTaken>(&message)) taken_.push_back(*taken);
   }
+  void OnRingBroken(const TrainingProcess& process, const Status&) override { broken_.push_back(process.pid); }
   // Rounds must not run beside the test: the ring is drained by hand, before the first one.
   void Enter(uint64_t id, pid_t pid, TestRing* ring = nullptr) {
     std::unique_ptr<RingReader> reader;

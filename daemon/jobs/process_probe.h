@@ -29,7 +29,17 @@ struct DeviceUse {
   std::vector<int> devices;
 };
 
-class ProcessProbe {
+// Where the threads of a process stand. Implemented by ProcessProbe.
+class ThreadProbe {
+ public:
+  // Of the one that started at `start_ticks`; `done` as with ProcessProbe::Lookup.
+  virtual void LookupThreads(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)> done) = 0;
+
+ protected:
+  ~ThreadProbe() = default;
+};
+
+class ProcessProbe final : public ThreadProbe {
  public:
   // `proc` outlives the thread: see stuck().
   ProcessProbe(Strand& control, const RootedFs& proc, const Clock& clock);
@@ -42,8 +52,7 @@ class ProcessProbe {
   // means that nothing is known now.
   void LookupUsers(std::vector<DeviceUse> uses,
                    std::function<void(Result<std::vector<TrainingProcess>>)> done);
-  // Where the threads of a process stand, which started at `start_ticks`; `done` as with Lookup.
-  void LookupThreads(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)> done);
+  void LookupThreads(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)> done) override;
   // Thread-safe: closes a descriptor that may be anything.
   void Dispose(UniqueFd descriptor);
 

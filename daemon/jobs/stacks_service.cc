@@ -118,13 +118,13 @@ void StacksService::Get(const Peer& peer, const v1::GetStacksRequest& request_un
   look->awaited = look->processes.size();
   for (LookedAt& one : look->processes) Ask(look, &one);
   for (LookedAt& one : look->processes) {
-    deps_.threads_of(one.process.pid, one.process.start_ticks,
-                     [this, weak = std::weak_ptr(look), &one](Result<ProcessThreads> threads) {
-                       const auto waiting = weak.lock();
-                       if (waiting == nullptr || waiting->out == nullptr) return;
-                       one.threads = std::move(threads);
-                       Answered(waiting);
-                     });
+    deps_.threads.LookupThreads(one.process.pid, one.process.start_ticks,
+                                [this, weak = std::weak_ptr(look), &one](Result<ProcessThreads> threads) {
+                                  const auto waiting = weak.lock();
+                                  if (waiting == nullptr || waiting->out == nullptr) return;
+                                  one.threads = std::move(threads);
+                                  Answered(waiting);
+                                });
   }
 }
 

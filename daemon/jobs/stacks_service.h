@@ -35,8 +35,7 @@ class StacksService {
   struct Deps {
     Strand& control;
     const JobDirectory& jobs;
-    // As ProcessProbe has it.
-    std::function<void(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)>)> threads_of;
+    ThreadProbe& threads;
     // False: the process cannot be asked.
     std::function<bool(uint64_t attach_id, uint64_t seq)> ask;
   };

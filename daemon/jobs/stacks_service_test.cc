@@ -21,7 +21,7 @@ Peer User(uint32_t uid, bool admin = false) { return {.uid = uid, .admin = admin
 
 // Process 101 (rank 0, attached as 1) and 102 (rank 1, attached as 2) of job a and user 1000, 103 of job b and user 2000,
 // which is not attached.
-class StacksServiceTest : public ::testing::Test {
+class StacksServiceTest : public ::testing::Test, protected ThreadProbe {
  protected:
   struct Answer {
     v1::GetStacksResponse out;
@@ -41,6 +41,10 @@ class StacksServiceTest : public ::testing::Test {
     }
   }
 
+  void LookupThreads(pid_t pid, uint64_t start_ticks, std::function<void(Result<ProcessThreads>)> done) override {
+    EXPECT_EQ(static_cast<uint64_t>(pid - 100), start_ticks);
+    kernel_[pid] = std::move(done);
+  }
   void Get(const Peer& peer, Answer* answer, const v1::GetStacksRequest& request = {}) {
     service_.Get(peer, request, &answer->out, [answer](const Status& status) { answer->status = status; });
   }
@@ -69,15 +73,10 @@ class StacksServiceTest : public ::testing::Test {
   std::map<pid_t, std::function<void(Result<ProcessThreads>)>> kernel_;
   std::map<uint64_t, std::vector<uint64_t>> asked_;
   bool can_ask_ = true;
-  StacksService service_{{control_, jobs_,
-                          [this](pid_t pid, uint64_t start_ticks, auto done) {
-                            EXPECT_EQ(static_cast<uint64_t>(pid - 100), start_ticks);
-                            kernel_[pid] = std::move(done);
-                          },
-                          [this](uint64_t id, uint64_t seq) {
-                            if (can_ask_) asked_[id].push_back(seq);
-                            return can_ask_;
-                          }}};
+  StacksService service_{{control_, jobs_, *this, [this](uint64_t id, uint64_t seq) {
+    if (can_ask_) asked_[id].push_back(seq);
+    return can_ask_;
+  }}};
 };
 
 TEST_F(StacksServiceTest, KernelAndPythonInOneAnswer) {
