@@ -232,21 +232,17 @@ void App::Impl::BuildAdvice() {
 }
 
 void App::Impl::Recover() {
-  DumpRetention::Hooks hooks;
-  hooks.on_found = [this](const DumpRetention::RecoveredDump& found) {
-    archive->OnFound(found.dump);
-    if (!found.dump.session_id.empty()) sessions->AddFound(SessionOf(found, options.config.dump_root));
-  };
-  hooks.on_removed = [this](const std::string& name, std::string_view reason) {
-    archive->OnRemoved(name, reason);
-    sessions->OnDumpRemoved(name, reason);
-  };
-  hooks.on_complete = [this] {
-    archive->OnComplete();
-    web->SetDumpsSeen();
-  };
-  hooks.on_closed = [this](const KeptDump& dump) { archive->OnClosed(dump); };
-  earlier->Begin(*control, retention.get(), std::move(hooks), node->BootId());
+  retention->Watch(archive.get());
+  retention->Watch(this);
+  earlier->Begin(*control, retention.get(), node->BootId());
 }
+
+void App::Impl::OnFound(const DumpRetention::RecoveredDump& found) {
+  if (!found.dump.session_id.empty()) sessions->AddFound(SessionOf(found, options.config.dump_root));
+}
+
+void App::Impl::OnRemoved(const std::string& name, std::string_view reason) { sessions->OnDumpRemoved(name, reason); }
+
+void App::Impl::OnComplete() { web->SetDumpsSeen(); }
 
 }  // namespace profd

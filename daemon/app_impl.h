@@ -41,7 +41,7 @@
 
 namespace profd {
 
-struct App::Impl {
+struct App::Impl final : DumpRetention::Watcher {
   explicit Impl(AppOptions o) : options(std::move(o)) {}
 
   // app_build.cc: makes the parts.
@@ -55,6 +55,10 @@ struct App::Impl {
   void BuildReleases();
   void BuildAdvice();
   void Recover();
+  // DumpRetention::Watcher, for the sessions and the probes:
+  void OnFound(const DumpRetention::RecoveredDump& found) override;
+  void OnRemoved(const std::string& name, std::string_view reason) override;
+  void OnComplete() override;
 
   // app.cc: serve, tick, end. Serve's answer: whether sessions are to resume at the next start (SIGUSR2).
   Result<bool> Serve();

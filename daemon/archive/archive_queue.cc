@@ -153,8 +153,9 @@ bool ArchiveQueue::IsMeant(const KeptDump& dump) const {
   return on() && !dump.writing && IsArchived(config_.archive_which, SubjectOf(dump));
 }
 
-void ArchiveQueue::OnFound(const KeptDump& dump) {
+void ArchiveQueue::OnFound(const DumpRetention::RecoveredDump& found) {
   DCHECK_ON(deps_.control);
+  const KeptDump& dump = found.dump;
   if (auto known = entries_.find(dump.name); known != entries_.end()) {
     deps_.dumps.SetWaiting(dump.name, on() && known->second.state == Wire::STATE_WAITING);
   } else if (dump.ended_wall_ns >= since_wall_ns_) {

@@ -32,7 +32,7 @@ namespace profd {
 
 class SelfMetrics;
 
-class ArchiveQueue {
+class ArchiveQueue final : public DumpRetention::Watcher {
  public:
   struct Deps {
     Strand& control;
@@ -63,12 +63,12 @@ class ArchiveQueue {
   void Configure(const DaemonConfig& config);
   bool on() const { return !config_.archive_to.empty(); }
 
-  // Of retention's hooks: a dump of an earlier daemon, one that is complete now, one that is going.
-  void OnFound(const KeptDump& dump);
-  void OnClosed(const KeptDump& dump);
-  void OnRemoved(const std::string& name, std::string_view reason);
-  // All dumps there were have been found: what is known of others is of no use any more.
-  void OnComplete();
+  // DumpRetention::Watcher:
+  void OnFound(const DumpRetention::RecoveredDump& found) override;
+  void OnClosed(const KeptDump& dump) override;
+  void OnRemoved(const std::string& name, std::string_view reason) override;
+  // What is known of others is of no use any more.
+  void OnComplete() override;
   // About once a second.
   void Tick();
 

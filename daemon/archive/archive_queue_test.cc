@@ -222,7 +222,7 @@ TEST_F(ArchiveQueueTest, SurvivesTheDaemon) {
     dump.ended_wall_ns = clock_.WallNs();
     retention_->Opened(dump);
     retention_->Closed(dump.name, DumpState::kDone, 0);
-    queue_->OnFound(*retention_->Find(dump.name));
+    queue_->OnFound({*retention_->Find(dump.name), {}, {}});
   }
   queue_->OnComplete();
   EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOADED) << "not loaded again";
@@ -251,7 +251,7 @@ TEST_F(ArchiveQueueTest, RemovedDumpsAreForgotten) {
 TEST_F(ArchiveQueueTest, DumpsFromBeforeItWasTurnedOnStayWhereTheyAre) {
   KeptDump old = Make(1);
   old.ended_wall_ns = clock_.WallNs() - 1;
-  queue_->OnFound(old);
+  queue_->OnFound({old, {}, {}});
   EXPECT_EQ(queue_->waiting().dumps, 0U);
   // Nor those from while it was off.
   config_.archive_to = "";
@@ -265,7 +265,7 @@ TEST_F(ArchiveQueueTest, DumpsFromBeforeItWasTurnedOnStayWhereTheyAre) {
   Start();
   KeptDump between = Make(2);
   between.ended_wall_ns = clock_.WallNs() - 1;
-  queue_->OnFound(between);
+  queue_->OnFound({between, {}, {}});
   EXPECT_EQ(queue_->waiting().dumps, 0U);
 }
 

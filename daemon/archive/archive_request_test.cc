@@ -270,7 +270,7 @@ TEST_F(ArchiveRequestTest, SurvivesTheDaemonWithItsName) {
   dump.ended_wall_ns = clock_.WallNs();
   retention_->Opened(dump);
   retention_->Closed(dump.name, DumpState::kDone, 0);
-  queue_->OnFound(*retention_->Find(dump.name));
+  queue_->OnFound({*retention_->Find(dump.name), {}, {}});
   queue_->OnComplete();
   EXPECT_TRUE(IsProtected(1));
   EXPECT_EQ(Take(), Name(1));

@@ -41,8 +41,7 @@ class ArchiveQueueTest : public ::testing::Test {
     retention_ = std::make_unique<DumpRetention>(DumpRetention::Deps{control_, clock_, store_, states_, tmp_ / "root"}, QuotaLimits{});
     queue_ = std::make_unique<ArchiveQueue>(
         ArchiveQueue::Deps{control_, clock_, *retention_, "n1", states_, processes_}, config_, states_.files["archive.json"]);
-    retention_->SetHooks({nullptr, [this](const std::string& name, std::string_view reason) { queue_->OnRemoved(name, reason); }, nullptr,
-                          [this](const KeptDump& dump) { queue_->OnClosed(dump); }});
+    retention_->Watch(queue_.get());
   }
 
   KeptDump Make(int number, uint64_t bytes = kMiB) {

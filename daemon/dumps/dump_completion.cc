@@ -75,7 +75,7 @@ struct DumpRetention::Disk {
   size_t next = 0;
 };
 
-void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first, std::function<void()> first_done) {
+void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first) {
   DCHECK_ON(deps_.control);
   auto work = std::make_shared<Disk>();
   // Newest first, after those a client waits for.
@@ -87,9 +87,7 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
       names.begin(), names.end(), [&first](const auto& name) { return first.contains(name); }));
   work->names = std::move(names);
   work->first = std::move(first);
-  first_done_ = std::move(first_done);
-  if (first_left_ == 0) std::exchange(first_done_, nullptr)();
-  if (left_ == 0 && hooks_.on_complete) hooks_.on_complete();
+  NoteProgress(first_left_ == 0);
   auto step = std::make_shared<std::function<void()>>();
   *step = [this, work, weak = std::weak_ptr(step)] {
     auto self = weak.lock();
@@ -115,8 +113,7 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
     deps_.control.Post([this, empty, found = std::move(found), options = std::move(options)]() mutable {
       --left_;
       if (!empty) Take(std::move(found), std::move(options));
-      if (first_left_ > 0 && --first_left_ == 0) std::exchange(first_done_, nullptr)();
-      if (left_ == 0 && hooks_.on_complete) hooks_.on_complete();
+      NoteProgress(first_left_ > 0 && --first_left_ == 0);
     });
     disk_->Post([self] { (*self)(); });
   };
@@ -124,6 +121,13 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
     if (Result<DumpRoot> root = DumpRoot::Attach(deps_.root); root.ok()) root->RemoveLeftovers();
     (*step)();
   });
+}
+
+void DumpRetention::NoteProgress(bool first_complete) {
+  for (Watcher* watcher : watchers_) {
+    if (first_complete) watcher->OnFirstComplete();
+    if (complete()) watcher->OnComplete();
+  }
 }
 
 void DumpRetention::Take(RecoveredDump found, RecoveryOptions options) {
@@ -140,7 +144,7 @@ void DumpRetention::Take(RecoveredDump found, RecoveryOptions options) {
   }
   dumps_[found.dump.name] = found.dump;
   ++changes_;
-  if (hooks_.on_found) hooks_.on_found(found);
+  for (Watcher* watcher : watchers_) watcher->OnFound(found);
 }
 
 void DumpRetention::CompleteLater(const std::string& name, Manifest manifest) {

@@ -97,7 +97,7 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
   found->second.state = state;
   found->second.bytes = std::max(found->second.bytes, bytes);
   found->second.ended_wall_ns = deps_.clock.WallNs();
-  if (hooks_.on_closed) hooks_.on_closed(found->second);
+  for (Watcher* watcher : watchers_) watcher->OnClosed(found->second);
   Measure(name);
 }
 
@@ -180,7 +180,7 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
       if (done) done(freed);
     });
   });
-  if (hooks_.on_removed) hooks_.on_removed(name, reason);
+  for (Watcher* watcher : watchers_) watcher->OnRemoved(name, reason);
 }
 
 Status DumpRetention::Pin(const std::vector<std::string>& names, bool pinned, bool unlimited) {

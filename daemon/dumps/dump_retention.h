@@ -51,31 +51,36 @@ class DumpRetention final : public DumpRemover {
     Manifest manifest;
     Status problem;  // why it could not be completed; what is known is in `dump`
   };
-  struct Hooks {
-    std::function<void(const RecoveredDump&)> on_found;
+  // What becomes of the dumps, for who watches them; on the control strand. A watcher overrides what it wants to know of.
+  class Watcher {
+   public:
+    virtual void OnFound(const RecoveredDump& /*found*/) {}
     // The dump is not there any more, or will not be soon.
-    std::function<void(const std::string& name, std::string_view reason)> on_removed;
-    // All dumps there were have been found. Once.
-    std::function<void()> on_complete = nullptr;
+    virtual void OnRemoved(const std::string& /*name*/, std::string_view /*reason*/) {}
     // A dump of this daemon's is complete.
-    std::function<void(const KeptDump&)> on_closed = nullptr;
+    virtual void OnClosed(const KeptDump& /*dump*/) {}
+    // Those that were to be looked at first have been found, then all that there were. Once each.
+    virtual void OnFirstComplete() {}
+    virtual void OnComplete() {}
+
+   protected:
+    ~Watcher() = default;
   };
 
   DumpRetention(Deps deps, const QuotaLimits& limits);
   ~DumpRetention() override;
 
-  void SetHooks(Hooks hooks) { hooks_ = std::move(hooks); }
+  // Before Begin. Notified in this order; outlives the control strand's tasks.
+  void Watch(Watcher* watcher) { watchers_.push_back(watcher); }
   void SetLimits(const QuotaLimits& limits) { limits_ = limits; }
 
   // Looks at `names`, the dumps there were before the first session: `first` of them before all
-  // others, with the session each belongs to and whether the machine ran on; `first_done` runs when
-  // those are complete. Once.
+  // others, with the session each belongs to and whether the machine ran on. Once.
   struct FirstDump {
     std::string session_id;
     bool same_boot = true;
   };
-  void Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first,
-             std::function<void()> first_done);
+  void Begin(std::vector<std::string> names, std::map<std::string, FirstDump> first);
   bool complete() const { return left_ == 0; }
   void Stop();
 
@@ -135,6 +140,7 @@ class DumpRetention final : public DumpRemover {
     bool trying = false;
     int64_t next_ns = 0;  // not before
   };
+  void NoteProgress(bool first_complete);
   void Take(RecoveredDump found, RecoveryOptions options);
   uint64_t BytesAhead(double seconds) const;
   Headroom HeadroomNow() const;
@@ -147,7 +153,7 @@ class DumpRetention final : public DumpRemover {
 
   Deps deps_;
   QuotaLimits limits_;
-  Hooks hooks_;
+  std::vector<Watcher*> watchers_;
   std::map<std::string, KeptDump, std::less<>> dumps_;
   uint64_t changes_ = 1;  // of dumps_
   size_t writing_ = 0;    // dumps
@@ -159,7 +165,6 @@ class DumpRetention final : public DumpRemover {
   std::map<std::string, Unended, std::less<>> unended_;
   size_t left_ = 0;
   size_t first_left_ = 0;
-  std::function<void()> first_done_;
   // How fast the running dumps grow.
   mutable int64_t grown_at_ns_ = 0;
   uint64_t grown_ = 0;  // by what was written, or waits to be

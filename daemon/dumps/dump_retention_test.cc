@@ -42,7 +42,7 @@ class NoSpace {
   struct rlimit before_ = {};
 };
 
-class DumpRetentionTest : public ::testing::Test {
+class DumpRetentionTest : public ::testing::Test, protected DumpRetention::Watcher {
  protected:
   DumpRetentionTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {}
   ~DumpRetentionTest() override {
@@ -68,14 +68,14 @@ class DumpRetentionTest : public ::testing::Test {
   void Begin(const QuotaLimits& limits = {}) {
     retention_ = std::make_unique<DumpRetention>(
         DumpRetention::Deps{control_, clock_, store_, states_, tmp_ / "root"}, limits);
-    retention_->SetHooks({[this](const DumpRetention::RecoveredDump& found) { found_.push_back(found.dump); },
-                       [this](const std::string& name, std::string_view) {
-                         removed_.push_back(name);
-                       }});
+    retention_->Watch(this);
     Result<std::vector<std::string>> names = root_.Names();
-    retention_->Begin(names.value_or({}), {}, [] {});
+    retention_->Begin(names.value_or({}), {});
     Until([this] { return retention_->complete(); });
   }
+  // DumpRetention::Watcher:
+  void OnFound(const DumpRetention::RecoveredDump& found) override { found_.push_back(found.dump); }
+  void OnRemoved(const std::string& name, std::string_view) override { removed_.push_back(name); }
   void Until(const std::function<bool()>& condition) { EXPECT_TRUE(time_.RunUntil(condition)); }
 
   TempDir tmp_;

@@ -38,12 +38,8 @@ v1::Session SessionOf(const DumpRetention::RecoveredDump& found, const std::stri
   return session;
 }
 
-void EarlierRuns::Begin(Strand& control, DumpRetention* retention, DumpRetention::Hooks hooks, const std::string& boot_id) {
-  hooks.on_complete = [then = std::move(hooks.on_complete), done = found_all_] {
-    then();
-    done->set_value();
-  };
-  retention->SetHooks(std::move(hooks));
+void EarlierRuns::Begin(Strand& control, DumpRetention* retention, const std::string& boot_id) {
+  retention->Watch(this);
   std::map<std::string, DumpRetention::FirstDump> first;
   google::protobuf::util::JsonParseOptions lenient;
   lenient.ignore_unknown_fields = true;
@@ -60,14 +56,14 @@ void EarlierRuns::Begin(Strand& control, DumpRetention* retention, DumpRetention
     }
   }
   control.Post([this, retention, first = std::move(first)]() mutable {
-    retention->Begin(std::move(dumps_), std::move(first), [done = found_sessions_] { done->set_value(); });
+    retention->Begin(std::move(dumps_), std::move(first));
   });
 }
 
 void EarlierRuns::Resume(Strand& control, SessionManager* sessions) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  const std::shared_future<void> all = found_all_->get_future().share();
-  const bool found = (dumps_unknown_ ? all : found_sessions_->get_future().share()).wait_until(until) == std::future_status::ready;
+  const std::shared_future<void> all = found_all_.get_future().share();
+  const bool found = (dumps_unknown_ ? all : found_sessions_.get_future().share()).wait_until(until) == std::future_status::ready;
   if (!found) log::Warning("dumps of sessions that were running are not completed yet");
   control.RunAndWait([this, sessions] {
     for (const auto& [id, text] : sessions_) sessions->Resume(id, text);

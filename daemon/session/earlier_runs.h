@@ -2,7 +2,6 @@
 // where a crash left them unfinished, and their sessions that had not ended, which resume.
 #pragma once
 
-#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -17,26 +16,28 @@
 
 namespace profd {
 
-class EarlierRuns {
+class EarlierRuns final : private DumpRetention::Watcher {
  public:
   // What there is, before the first dump of this run. The store is locked: no other daemon works here, so unfinished dumps
   // may be completed.
   static Result<std::unique_ptr<EarlierRuns>> Find(const DumpRoot& root, const StateStore& store);
 
-  // Completes the dumps, in the background where there is much of it: `retention` calls its hooks, in `hooks.on_complete`
-  // after the last one. `boot_id`: of the machine's present run; empty if it is not known.
-  void Begin(Strand& control, DumpRetention* retention, DumpRetention::Hooks hooks, const std::string& boot_id);
+  // Completes the dumps, in the background where there is much of it. `boot_id`: of the machine's present run; empty if it
+  // is not known.
+  void Begin(Strand& control, DumpRetention* retention, const std::string& boot_id);
   // Before the first request: sessions resume when their dumps have been looked at, or when it is too late to wait for it.
   void Resume(Strand& control, SessionManager* sessions);
 
  private:
   EarlierRuns() = default;
+  // DumpRetention::Watcher:
+  void OnFirstComplete() override { found_sessions_.set_value(); }
+  void OnComplete() override { found_all_.set_value(); }
 
   std::vector<std::string> dumps_;
   std::map<std::string, std::string> sessions_;  // that had not ended: id, state file
-  // Shared with tasks, which may run after this has gone: the dumps of sessions have been looked at, all have.
-  std::shared_ptr<std::promise<void>> found_sessions_ = std::make_shared<std::promise<void>>();
-  std::shared_ptr<std::promise<void>> found_all_ = std::make_shared<std::promise<void>>();
+  std::promise<void> found_sessions_;  // the dumps of sessions have been looked at
+  std::promise<void> found_all_;
   bool dumps_unknown_ = false;  // a session's state was saved before its dump was made: it is known when all have been
 };
 
