@@ -126,13 +126,7 @@ Status App::Impl::Build() {
 }
 
 void App::Impl::BuildCollecting() {
-  router = std::make_unique<ChannelRouter>(
-      store, hub, stats,
-      ChannelRouter::Events{
-          [this](uint32_t device, std::string why) {
-            control->Post([this, device, why] { arbiter->OnDeviceStuck(device, why); });
-          },
-          [this](uint32_t device) { control->Post([this, device] { arbiter->OnDeviceRecovered(device); }); }});
+  router = std::make_unique<ChannelRouter>(store, hub, stats, this);
   DeclareRoutes(node->host().devices, router.get());
   node->StartChannels(*router, options.config);
   arbiter = std::make_unique<ChannelArbiter>(
@@ -244,5 +238,13 @@ void App::Impl::OnFound(const DumpRetention::RecoveredDump& found) {
 void App::Impl::OnRemoved(const std::string& name, std::string_view reason) { sessions->OnDumpRemoved(name, reason); }
 
 void App::Impl::OnComplete() { web->SetDumpsSeen(); }
+
+void App::Impl::OnDeviceStuck(uint32_t device, std::string_view why) {
+  control->Post([this, device, why = std::string(why)] { arbiter->OnDeviceStuck(device, why); });
+}
+
+void App::Impl::OnDeviceRecovered(uint32_t device) {
+  control->Post([this, device] { arbiter->OnDeviceRecovered(device); });
+}
 
 }  // namespace profd

@@ -41,7 +41,7 @@
 
 namespace profd {
 
-struct App::Impl final : DumpRetention::Watcher {
+struct App::Impl final : DumpRetention::Watcher, DeviceWatcher {
   explicit Impl(AppOptions o) : options(std::move(o)) {}
 
   // app_build.cc: makes the parts.
@@ -59,6 +59,9 @@ struct App::Impl final : DumpRetention::Watcher {
   void OnFound(const DumpRetention::RecoveredDump& found) override;
   void OnRemoved(const std::string& name, std::string_view reason) override;
   void OnComplete() override;
+  // DeviceWatcher, for the arbiter:
+  void OnDeviceStuck(uint32_t device, std::string_view why) override;
+  void OnDeviceRecovered(uint32_t device) override;
 
   // app.cc: serve, tick, end. Serve's answer: whether sessions are to resume at the next start (SIGUSR2).
   Result<bool> Serve();

@@ -22,18 +22,26 @@
 
 namespace profd {
 
+// Notified of devices whose calls do not return. Any thread; must not block.
+class DeviceWatcher {
+ public:
+  // A driver call for this device has not returned; nothing is read from it until it does.
+  virtual void OnDeviceStuck(uint32_t device, std::string_view why) = 0;
+  virtual void OnDeviceRecovered(uint32_t device) = 0;
+
+ protected:
+  ~DeviceWatcher() = default;
+};
+
 // Receives every block. Calls come from the pump's thread and from threads that drain; for one
 // channel they come one at a time and in order. Must not block and must not call back into the pump
 // except for counters.
-class BlockSink {
+class BlockSink : public DeviceWatcher {
  public:
   virtual ~BlockSink() = default;
   virtual void OnBlock(BlockRef block) = 0;
   // No block was free for the data between the channel's blocks before and after this.
   virtual void OnLoss(const BlockLoss& loss) = 0;
-  // A driver call for this device has not returned; nothing is read from it until it does.
-  virtual void OnDeviceStuck(uint32_t device, std::string_view why) = 0;
-  virtual void OnDeviceRecovered(uint32_t device) = 0;
   // Does a live reader wait for the next block? Asked once a round; any thread.
   virtual bool Watched() const { return true; }
 };

@@ -198,8 +198,7 @@ void OnBlock(benchmark::State& state) {
   MetricStore store;
   StreamHub hub;
   auto stats = std::make_unique<CollectorStatsTable>();
-  auto router = std::make_unique<ChannelRouter>(
-      store, hub, *stats, ChannelRouter::Events{[](uint32_t, std::string) {}, [](uint32_t) {}});
+  auto router = std::make_unique<ChannelRouter>(store, hub, *stats, nullptr);
   Writer writer;
   router->Declare(0, kHbm, 0);
   router->Begin(0, kHbm,

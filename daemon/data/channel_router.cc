@@ -5,10 +5,6 @@
 
 namespace profd {
 
-ChannelRouter::ChannelRouter(MetricStore& store, StreamHub& hub, CollectorStatsTable& stats,
-                             Events events)
-    : store_(store), hub_(hub), stats_(stats), events_(std::move(events)) {}
-
 void ChannelRouter::Declare(uint32_t device, uint32_t channel, CollectorIndex collector) {
   if (device >= kDevices || channel >= kChannels) return;
   routes_[device][channel] = std::make_unique<Route>(collector);
@@ -152,9 +148,11 @@ void ChannelRouter::OnLoss(const BlockLoss& loss) {
 }
 
 void ChannelRouter::OnDeviceStuck(uint32_t device, std::string_view why) {
-  events_.stuck(device, std::string(why));
+  if (watcher_ != nullptr) watcher_->OnDeviceStuck(device, why);
 }
 
-void ChannelRouter::OnDeviceRecovered(uint32_t device) { events_.recovered(device); }
+void ChannelRouter::OnDeviceRecovered(uint32_t device) {
+  if (watcher_ != nullptr) watcher_->OnDeviceRecovered(device);
+}
 
 }  // namespace profd

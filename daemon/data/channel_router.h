@@ -33,13 +33,8 @@ struct FeedTarget {
 
 class ChannelRouter final : public BlockSink {
  public:
-  // Notified of stuck and recovered devices; any thread, must not block.
-  struct Events {
-    std::function<void(uint32_t device, std::string why)> stuck;
-    std::function<void(uint32_t device)> recovered;
-  };
-
-  ChannelRouter(MetricStore& store, StreamHub& hub, CollectorStatsTable& stats, Events events);
+  ChannelRouter(MetricStore& store, StreamHub& hub, CollectorStatsTable& stats, DeviceWatcher* watcher_or_null)
+      : store_(store), hub_(hub), stats_(stats), watcher_(watcher_or_null) {}
 
   // Before the pump starts: declares a route. Devices and channels are bounded by the ABI.
   void Declare(uint32_t device, uint32_t channel, CollectorIndex collector);
@@ -102,7 +97,7 @@ class ChannelRouter final : public BlockSink {
   MetricStore& store_;
   StreamHub& hub_;
   CollectorStatsTable& stats_;
-  Events events_;
+  DeviceWatcher* const watcher_;  // may be null
   bool tapped_ = false;  // set before the pump runs
   // Filled by Declare before the pump runs, immutable afterwards.
   std::array<std::array<std::unique_ptr<Route>, kChannels>, kDevices> routes_;

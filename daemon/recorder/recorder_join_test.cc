@@ -37,7 +37,7 @@ class JoinTest : public ::testing::Test {
   JoinTest()
       : pool_(32 << 20),
         writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {}),
-        router_(store_, hub_, stats_, {[](uint32_t, std::string) {}, [](uint32_t) {}}),
+        router_(store_, hub_, stats_, nullptr),
         ring_(RecorderRing::Create({4 << 20, 3600 * kNsPerSecond}, 0).value()) {
     for (uint32_t channel : {kHbm, kPcie}) {
       uint32_t route = ring_->AddRoute(true);

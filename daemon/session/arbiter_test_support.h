@@ -32,7 +32,7 @@ class ArbiterTest : public ::testing::Test {
         executor_("control", 1),
         control_(executor_),
         pool_(8 << 20),
-        router_(store_, hub_, stats_, {[](uint32_t, std::string) {}, [](uint32_t) {}}) {
+        router_(store_, hub_, stats_, nullptr) {
     DeviceInfo device;
     device.chip_id = 5;
     device.chip_name = "Ascend910B";

@@ -37,7 +37,7 @@ class SessionManagerTest : public ::testing::Test {
         pool_(8 << 20),
         // The machine's disk is not part of the test.
         writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {.min_free_bytes = 0}),
-        router_(store_, hub_, stats_, {[](uint32_t, std::string) {}, [](uint32_t) {}}),
+        router_(store_, hub_, stats_, nullptr),
         pump_(hal_.Library(), clock_, pool_, router_, {}),
         arbiter_({control_, host_, store_, router_, pump_}, {}),
         pollers_({host_, store_, hub_, samplers_, stats_}) {
