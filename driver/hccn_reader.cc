@@ -1,10 +1,8 @@
 #include "driver/hccn_reader.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace profd {
@@ -12,10 +10,6 @@ namespace {
 
 constexpr std::array<std::string_view, kHccnCommands> kNames = {"link", "speed", "link_stat",
                                                                 "optical", "dev_info"};
-
-std::chrono::steady_clock::time_point SteadyPoint(int64_t ns) {
-  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns));
-}
 
 // An optical answer without any value is none.
 bool SaysSomething(const OpticalValues& values) {
@@ -91,9 +85,8 @@ HccnReader::~HccnReader() {
     MutexLock lock(mutex_);
     stop_ = true;
   }
-  changed_.NotifyAll();
   tool_.Cancel();
-  if (thread_.joinable()) thread_.join();
+  if (executor_) executor_->Stop();
 }
 
 Status HccnReader::Usable() const {
@@ -107,13 +100,11 @@ Status HccnReader::Usable() const {
 void HccnReader::Attach() {
   MutexLock lock(mutex_);
   ++users_;
-  if (!thread_.joinable()) {
-    thread_ = std::thread([this] {
-      ::pthread_setname_np(::pthread_self(), "profd-hccn");
-      Run();
-    });
+  if (!executor_) {
+    executor_.emplace("profd-hccn", 1);
+    strand_.emplace(*executor_);
   }
-  changed_.NotifyAll();
+  strand_->Post([this] { Arm(); });
 }
 
 void HccnReader::Detach() {
@@ -134,27 +125,25 @@ void HccnReader::Refresh(std::vector<HccnValues>* known) const {
   }
 }
 
-void HccnReader::Run() {
-  int64_t due = clock_.SteadyNs();
-  MutexLock lock(mutex_);
-  while (!stop_) {
-    if (users_ == 0) {
-      changed_.Wait(lock);
-      continue;
-    }
-    if (clock_.SteadyNs() < due) {
-      changed_.WaitUntil(lock, SteadyPoint(due));
-      continue;
-    }
-    const int64_t begin = clock_.SteadyNs();
-    for (size_t i = 0; i < options_.targets.size() && !stop_; ++i) {
-      lock.Unlock();
-      HccnValues values = ReadDevice(options_.targets[i]);
-      lock.Lock();
-      if (!stop_) Publish(i, std::move(values));
-    }
-    due = std::max(begin + options_.period_ns, clock_.SteadyNs() + options_.pause_ns);
+void HccnReader::Arm() {
+  if (!next_) next_.emplace(*strand_);
+  next_->At(due_ns_, [this] { Pass(); });
+}
+
+void HccnReader::Pass() {
+  {
+    MutexLock lock(mutex_);
+    if (users_ == 0) return;  // until the next Attach
   }
+  const int64_t begin = clock_.SteadyNs();
+  for (size_t i = 0; i < options_.targets.size(); ++i) {
+    HccnValues values = ReadDevice(options_.targets[i]);
+    MutexLock lock(mutex_);
+    if (stop_) return;
+    Publish(i, std::move(values));
+  }
+  due_ns_ = std::max(begin + options_.period_ns, clock_.SteadyNs() + options_.pause_ns);
+  Arm();
 }
 
 void HccnReader::Publish(size_t at, HccnValues values) {

@@ -9,12 +9,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "base/strand.h"
 #include "driver/hccn_tool.h"
 
 namespace profd {
@@ -83,7 +83,9 @@ class HccnReader {
 
  private:
   class Asker;
-  void Run();
+  // On the strand.
+  void Arm();
+  void Pass();
   HccnValues ReadDevice(const HccnTarget& target);
   void Publish(size_t at, HccnValues values) REQUIRES(mutex_);
   void Count(HccnCommand command, bool ok, int64_t took_ns);
@@ -92,12 +94,16 @@ class HccnReader {
   const Clock& clock_;
   HccnTool tool_;
   mutable Mutex mutex_;
-  CondVar changed_;
   std::vector<HccnValues> values_ GUARDED_BY(mutex_);
   HccnCounts counts_ GUARDED_BY(mutex_);
   size_t users_ GUARDED_BY(mutex_) = 0;
   bool stop_ GUARDED_BY(mutex_) = false;
-  std::thread thread_ GUARDED_BY(mutex_);
+  // Made by the first Attach.
+  std::optional<Executor> executor_;
+  std::optional<Strand> strand_;
+  // On the strand.
+  std::optional<Timer> next_;
+  int64_t due_ns_ = 0;  // when the next pass may begin
 };
 
 }  // namespace profd
