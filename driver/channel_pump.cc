@@ -124,14 +124,6 @@ void ChannelPump::CheckStuck(int64_t now_steady_ns) {
 
 std::shared_ptr<ChannelTable> ChannelPump::table() const { return core_->table; }
 
-std::function<void(uint32_t, uint32_t)> ChannelPump::reader() const {
-  return [core = core_](uint32_t device, uint32_t channel) {
-    core->AddLeftovers({{device, channel}});
-  };
-}
-
-std::function<void()> ChannelPump::waker() const {
-  return [core = core_] { core->Wake(); };
-}
+std::shared_ptr<PumpAlarm> ChannelPump::alarm() const { return core_; }
 
 }  // namespace profd

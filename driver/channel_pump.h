@@ -43,6 +43,17 @@ struct PumpStats {
   bool running = false;       // false: too many threads are stuck; nothing is read
 };
 
+// Gets the pump's attention. Any thread.
+class PumpAlarm {
+ public:
+  virtual ~PumpAlarm() = default;
+  // Has the pump look at a channel that was added and started through table(): a poll that reported it
+  // before may have been the only one.
+  virtual void HaveRead(uint32_t device, uint32_t channel) = 0;
+  // Has it poll now, and often for a while.
+  virtual void Wake() = 0;
+};
+
 class ChannelPump {
  public:
   // Starts the thread "profd-pump". `clock`, `pool` and `sink` must outlive the pump.
@@ -81,11 +92,8 @@ class ChannelPump {
   // What a thread that may be written off holds instead of the pump: stays valid after the pump is
   // gone (channels then answer kUnavailable or kNotFound and nothing reaches the sink).
   std::shared_ptr<ChannelTable> table() const;
-  // Has the pump look at a channel that was added and started through table(): a poll that reported it
-  // before may have been the only one.
-  std::function<void(uint32_t device, uint32_t channel)> reader() const;
-  // Has it poll now, and often for a while.
-  std::function<void()> waker() const;
+  // Stays valid likewise.
+  std::shared_ptr<PumpAlarm> alarm() const;
 
  private:
   std::shared_ptr<internal::PumpCore> core_;

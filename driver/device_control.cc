@@ -122,10 +122,10 @@ Status RunFetch(const Context& context, uint32_t channel, const DeviceControlOpt
 
 // Order of driver-abi 9.5. Only what follows prof_stop decides whether bytes were left behind.
 StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options,
-                    const std::function<void()>& wake_pump) {
+                    PumpAlarm& pump) {
   RunFetch(context, channel, options).Ignore();
   // The driver may hand out the last records while prof_stop runs, and not after it (driver-abi 1.8, 7).
-  wake_pump();
+  pump.Wake();
   int code = context.hal->ProfStop(context.device, channel);
   StopOutcome outcome;
   outcome.status = StatusOfStopCode(code, context.device, ChannelName(channel));
@@ -148,8 +148,7 @@ DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> 
     : device_(device),
       hal_(std::move(hal)),
       table_(pump.table()),
-      have_read_(pump.reader()),
-      wake_pump_(pump.waker()),
+      pump_(pump.alarm()),
       clock_(clock),
       options_(options) {
   threads_[0] = std::make_unique<GuardedThread>(fmt::format("profd-npu{}", device), clock,
@@ -232,13 +231,13 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   GuardedJob job = JobOf("starting", channel);
   job.run = [context, epoch, state] { RunStart(context, epoch, *state); };
   // Nothing is read before the requester knows when the run began.
-  job.done = [context, channel, have_read = have_read_, state,
+  job.done = [context, channel, pump = pump_, state,
               done = std::move(done)](const Status& guard) {
     if (!guard.ok()) return done(guard, 0);
     done(state->status, state->start_host_ns);
     if (!state->status.ok()) return;
     context.table->Open(context.device, channel);
-    have_read(context.device, channel);
+    pump->HaveRead(context.device, channel);
   };
   job.late = [context, state, channel] {
     if (state->status.ok()) StopLate(context, channel);
@@ -250,8 +249,8 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
   auto outcome = std::make_shared<StopOutcome>();
   Context context{device_, hal_, table_};
   GuardedJob job = JobOf("stopping", channel);
-  job.run = [context, channel, outcome, options = options_, wake_pump = wake_pump_] {
-    *outcome = RunStop(context, channel, options, wake_pump);
+  job.run = [context, channel, outcome, options = options_, pump = pump_] {
+    *outcome = RunStop(context, channel, options, *pump);
   };
   job.done = [outcome, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *outcome : StopOutcome{guard, false});

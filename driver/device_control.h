@@ -86,8 +86,7 @@ class DeviceControl {
   const uint32_t device_;
   const std::shared_ptr<const HalLibrary> hal_;
   const std::shared_ptr<ChannelTable> table_;
-  const std::function<void(uint32_t, uint32_t)> have_read_;
-  const std::function<void()> wake_pump_;
+  const std::shared_ptr<PumpAlarm> pump_;
   const Clock& clock_;
   const DeviceControlOptions options_;
   mutable Mutex mutex_;

@@ -34,12 +34,13 @@ struct PumpCall {
 class PumpWorker;
 
 // Kept alive by the pump and by every thread, abandoned ones too.
-struct PumpCore {
+struct PumpCore final : PumpAlarm {
   PumpCore(std::shared_ptr<const HalLibrary> library, std::shared_ptr<ChannelTable> channels,
            const PumpOptions& pump_options)
       : hal(std::move(library)), table(std::move(channels)), options(pump_options) {}
 
-  void Wake();
+  void HaveRead(uint32_t device, uint32_t channel) override { AddLeftovers({{device, channel}}); }
+  void Wake() override;
   void Quit();
   void CountPollError(int code);
   // Pairs that were ready but could not be read; the next round reads them.
