@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "profd/v1/profd.pb.h"
+
 namespace profd::client::top {
 namespace {
 

@@ -8,9 +8,13 @@
 #include <string>
 #include <string_view>
 
-#include "profd/v1/profd.pb.h"
+namespace profd {
 
-namespace profd::client::top {
+namespace v1 {
+class SeriesInfo;
+}
+
+namespace client::top {
 
 enum class Measure : uint8_t {
   kUtilization,
@@ -53,4 +57,5 @@ struct Source {
 };
 std::optional<Source> SourceOf(const v1::SeriesInfo& series);
 
-}  // namespace profd::client::top
+}  // namespace client::top
+}  // namespace profd
