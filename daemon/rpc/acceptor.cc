@@ -43,6 +43,7 @@ FdRange RangeWithinLimit() {
 }  // namespace
 
 struct Acceptor::Impl {
+  explicit Impl(Handler& h) : handler(h) {}
   struct Connection {
     Peer peer;
     dev_t device = 0;
@@ -51,12 +52,11 @@ struct Acceptor::Impl {
 
   std::string path;
   UniqueFd listener;
-  Handover handover;
+  Handler& handler;
   Executor executor{"profd-accept", 1};
   Strand strand{executor};
-  // On the strand, like the three that follow.
-  std::function<bool()> rest;
-  int rest_after_ms = kRestAfterMs;
+  int64_t rest_after_ns = 0;
+  // On the strand, like the two that follow.
   std::optional<FdWatch> incoming;
   std::optional<Timer> quiet;  // restarted by each connection
   std::optional<Timer> again;
@@ -123,7 +123,7 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
     connections[number] = {std::move(peer).value(), info.st_dev, info.st_ino};
   }
   fd.Reset();
-  handover(number);
+  handler.Adopt(number);
   return true;
 }
 
@@ -147,31 +147,25 @@ void Acceptor::Impl::Accept() {
 }
 
 void Acceptor::Impl::WaitForQuiet() {
-  if (rest == nullptr) return;
-  quiet->After(rest_after_ms * kNsPerMs, [this] {
-    if (!Quiet() || !rest()) WaitForQuiet();
+  quiet->After(rest_after_ns, [this] {
+    if (!Quiet() || !handler.Rest()) WaitForQuiet();
   });
 }
 
 Acceptor::Acceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& options,
-                                                   Handover handover, std::string* warning) {
+                                                   Handler& handler, std::string* warning) {
   Result<UniqueFd> listener =
       ListenUnix({options.socket_path, options.socket_group, SOCK_STREAM}, warning);
   if (!listener.ok()) return listener.status();
-  auto impl = std::make_unique<Impl>();
+  auto impl = std::make_unique<Impl>(handler);
   impl->path = options.socket_path;
   impl->listener = std::move(listener).value();
-  impl->handover = std::move(handover);
+  impl->rest_after_ns = options.rest_after_ns;
   auto acceptor = std::unique_ptr<Acceptor>(new Acceptor(std::move(impl)));
   acceptor->Configure(options);
   return acceptor;
-}
-
-void Acceptor::OnQuiet(std::function<bool()> rest, int after_ms) {
-  impl_->rest = std::move(rest);
-  impl_->rest_after_ms = after_ms;
 }
 
 void Acceptor::Start() {

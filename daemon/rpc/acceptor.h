@@ -6,12 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/session/peer.h"
@@ -24,23 +24,29 @@ struct AcceptorOptions {
   std::string admin_group;   // empty = root only
   int max_connections = 256;
   std::string archive_user = {};  // Peer::archiver; empty = no user
+  int64_t rest_after_ns = 3 * kNsPerSecond;  // Handler::Rest
 };
 
 AcceptorOptions AcceptorOptionsOf(const DaemonConfig& config);
 
 class Acceptor {
  public:
-  // Takes ownership of the descriptor it is given.
-  using Handover = std::function<void(int fd)>;
+  // What becomes of the connections. On the acceptor's thread; outlives the acceptor.
+  class Handler {
+   public:
+    // Takes ownership of the descriptor.
+    virtual void Adopt(int fd) = 0;
+    // There is no connection and there was none for so long; called again where it answers false.
+    virtual bool Rest() = 0;
+
+   protected:
+    ~Handler() = default;
+  };
 
   // Binds at once; a socket file left behind by a dead daemon is replaced, one that answers is an
   // error. A warning (no group of that name) goes to `*warning`.
-  static Result<std::unique_ptr<Acceptor>> Listen(const AcceptorOptions& options, Handover handover,
+  static Result<std::unique_ptr<Acceptor>> Listen(const AcceptorOptions& options, Handler& handler,
                                                   std::string* warning);
-  // `rest` is called on the acceptor's thread when there is no connection and there was none for so long;
-  // again where it answers false. Before Start.
-  static constexpr int kRestAfterMs = 3000;
-  void OnQuiet(std::function<bool()> rest, int after_ms = kRestAfterMs);
   // Begins to accept; connections made since Listen have been waiting.
   void Start();
   // Stops listening and removes the socket file; who is connected stays known. Idempotent.

@@ -17,14 +17,17 @@
 namespace profd {
 namespace {
 
-class AcceptorTest : public ::testing::Test {
+class AcceptorTest : public ::testing::Test, protected Acceptor::Handler {
  protected:
   AcceptorTest() {
     options_.socket_path = tmp_ / "s";
-    acceptor_ = Acceptor::Listen(options_, [this](int fd) { accepted_.set_value(fd); }, &warning_)
-                    .value();
+    acceptor_ = Acceptor::Listen(options_, *this, &warning_).value();
     acceptor_->Start();
   }
+
+  // Acceptor::Handler:
+  void Adopt(int fd) override { accepted_.set_value(fd); }
+  bool Rest() override { return true; }
 
   UniqueFd Connect() {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -71,46 +74,50 @@ TEST_F(AcceptorTest, AfterStopCallersAreStillKnown) {
   EXPECT_TRUE(acceptor_->Identify(fmt::format("fd:{}", server.get())).has_value());
 }
 
+// Does not rest before it is asked for the third time.
+struct TiredHandler final : Acceptor::Handler {
+  void Adopt(int fd) override { accepted.set_value(fd); }
+  bool Rest() override {
+    asked_while_open = asked_while_open || open;
+    if (++asked < 3) return false;
+    rested.set_value();  // a second time would throw
+    return true;
+  }
+  std::promise<int> accepted;
+  std::atomic<int> asked{0};
+  std::atomic<bool> open{true};
+  std::atomic<bool> asked_while_open{false};
+  std::promise<void> rested;
+};
+
 // The server may rest without connections, and is asked again where it may not yet.
 TEST(AcceptorQuietTest, ReportsWhenNoDaemonIsThere) {
   TempDir tmp;
   AcceptorOptions options;
   options.socket_path = tmp / "s";
+  options.rest_after_ns = kNsPerMs;
   std::string warning;
-  std::promise<int> accepted;
-  auto acceptor =
-      Acceptor::Listen(options, [&accepted](int fd) { accepted.set_value(fd); }, &warning).value();
-  std::atomic<int> asked{0};
-  std::atomic<bool> open{true};
-  std::atomic<bool> asked_while_open{false};
-  std::promise<void> rested;
-  acceptor->OnQuiet(
-      [&] {
-        asked_while_open = asked_while_open || open;
-        if (++asked < 3) return false;
-        rested.set_value();  // a second time would throw
-        return true;
-      },
-      1);
+  TiredHandler server;
+  auto acceptor = Acceptor::Listen(options, server, &warning).value();
   acceptor->Start();
   UniqueFd client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, options.socket_path.c_str(), sizeof address.sun_path - 1);
   ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  UniqueFd server(accepted.get_future().get());
+  UniqueFd accepted(server.accepted.get_future().get());
   EXPECT_EQ(acceptor->connections(), 1U);
-  open = false;
-  server.Reset();
-  rested.get_future().get();
+  server.open = false;
+  accepted.Reset();
+  server.rested.get_future().get();
   acceptor->Stop();
-  EXPECT_EQ(asked, 3);
-  EXPECT_FALSE(asked_while_open);
+  EXPECT_EQ(server.asked, 3);
+  EXPECT_FALSE(server.asked_while_open);
 }
 
 TEST_F(AcceptorTest, ASocketThatAnswersIsNotTakenOver) {
   std::string warning;
-  auto second = Acceptor::Listen(options_, [](int) {}, &warning);
+  auto second = Acceptor::Listen(options_, *this, &warning);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
 }

@@ -38,16 +38,15 @@ void rpc::SetHealthy(grpc::Server& server) {
   }
 }
 
-struct RpcServer::Impl {
+struct RpcServer::Impl final : Acceptor::Handler {
   explicit Impl(const RpcDeps& deps) : context(deps) {}
 
   void StartGrpc();
   void StartServer();
-  // For the acceptor's handover, on its thread: takes the descriptor. gRPC runs from then on.
-  void Adopt(int fd);
-  // The last connection has ended (the acceptor's thread): gRPC's threads end until the next one. False
-  // when a call is still being answered; to be tried again.
-  bool Rest();
+  // Acceptor::Handler. gRPC runs from then on.
+  void Adopt(int fd) override;
+  // The last connection has ended: gRPC's threads end until the next one. False when a call is still being answered.
+  bool Rest() override;
   Status ListenTls(const TlsOptions& options);
 
   rpc::Context context;
@@ -127,11 +126,10 @@ Status RpcServer::Impl::ListenTls(const TlsOptions& options) {
 
 Status RpcServer::Listen(const DaemonConfig& config, std::string* warning) {
   Result<std::unique_ptr<Acceptor>> made =
-      Acceptor::Listen(AcceptorOptionsOf(config), [this](int fd) { impl_->Adopt(fd); }, warning);
+      Acceptor::Listen(AcceptorOptionsOf(config), *impl_, warning);
   if (!made.ok()) return made.status();
   impl_->acceptor = std::move(made).value();
   impl_->context.acceptor = impl_->acceptor.get();
-  impl_->acceptor->OnQuiet([this] { return impl_->Rest(); });
   // Before a client can ask for its address.
   return config.tls_listen.empty() ? Status::Ok() : impl_->ListenTls(TlsOptionsOf(config));
 }

@@ -48,19 +48,22 @@ class ToyService final : public toy::Toy::CallbackService, private rpc::ServiceC
   const Handler& handler_;
 };
 
+struct Adopter final : Acceptor::Handler {
+  void Adopt(int fd) override { grpc::AddInsecureChannelFromFd(server.get(), fd); }
+  bool Rest() override { return true; }
+  std::unique_ptr<grpc::Server> server;
+};
+
 class ToyRpcTest : public ::testing::Test {
  protected:
   ToyRpcTest() {
     grpc::ServerBuilder builder;
     builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
+    adopter_.server = builder.BuildAndStart();
     AcceptorOptions options;
     options.socket_path = tmp_ / "s";
     std::string warning;
-    acceptor_ = Acceptor::Listen(
-                    options, [this](int fd) { grpc::AddInsecureChannelFromFd(server_.get(), fd); },
-                    &warning)
-                    .value();
+    acceptor_ = Acceptor::Listen(options, adopter_, &warning).value();
     entry_.acceptor = acceptor_.get();
     acceptor_->Start();
     stub_ = toy::Toy::NewStub(
@@ -68,7 +71,7 @@ class ToyRpcTest : public ::testing::Test {
   }
   ~ToyRpcTest() override {
     stub_.reset();
-    server_->Shutdown();
+    adopter_.server->Shutdown();
     acceptor_->Stop();
     executor_.Stop();
   }
@@ -94,7 +97,7 @@ class ToyRpcTest : public ::testing::Test {
   rpc::CallEntry entry_{control_};
   Handler handler_;
   ToyService service_{entry_, handler_};
-  std::unique_ptr<grpc::Server> server_;
+  Adopter adopter_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<toy::Toy::Stub> stub_;
   toy::DoubleResponse reply_;
