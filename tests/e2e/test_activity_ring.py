@@ -139,16 +139,6 @@ class ActivityRings(AttachCase):
         eventually(lambda: self.metric("records") == before + 7, what="the sealed one is still read")
         client.bye()
 
-    def test_descriptors_that_are_none(self):
-        client, ring = self.collecting()
-        marks = self.ring()
-        for descriptors, members in (([], {}), ([marks.fd], {}), ([ring.fd] * 2, {}),
-                                     ([ring.fd], {"has_ring": False})):
-            self.report(client, descriptors, **members)
-            answer = client.receive()
-            self.assertEqual((answer["seq"], answer["code"]), (0, INVALID), answer)
-        client.bye()
-
 
 if __name__ == "__main__":
     main()
