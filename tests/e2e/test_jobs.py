@@ -102,28 +102,6 @@ class Detection(JobCase):
             self.assertEqual((p.welcome["job_id"], p.welcome["rank"], p.welcome["devices"]),
                              ("4711", 9, [1]))
 
-    def test_torchrun(self):
-        with Process(self.path, env={"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "4",
-                                     "TORCHELASTIC_RUN_ID": "run7"}) as p:
-            self.expect(p, job_id="run7", rank=3, devices=[3], framework="pytorch")
-
-    def test_mpirun(self):
-        with Process(self.path, env={"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2",
-                                     "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-                                     "PMIX_NAMESPACE": "prterun-n1@1"}) as p:
-            self.expect(p, job_id="prterun-n1-1", rank=1, local_rank=1)
-
-    def test_rank_table(self):
-        with Process(self.path, env={"RANK_ID": "2", "RANK_SIZE": "4", "DEVICE_ID": "2",
-                                     "RANK_TABLE_FILE": "/nowhere/hccl_4p.json"}) as p:
-            self.expect(p, job_id="hccl_4p", rank=2, devices=[2])
-
-    def test_visible_devices(self):
-        with Process(self.path, env={"ASCEND_RT_VISIBLE_DEVICES": "2,3", "LOCAL_RANK": "1"}) as p:
-            self.expect(p, devices=[3])
-        with Process(self.path, env={"ASCEND_VISIBLE_DEVICES": "1-2"}) as p:
-            self.expect(p, devices=[1, 2])
-
     def test_reports_of_the_process_have_precedence(self):
         with Process(self.path, job_id="mine", rank=1, devices=[2], framework="x",
                      env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9", "DEVICE_ID": "0"}) as p:
