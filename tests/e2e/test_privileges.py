@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 from profd_harness import (ALICE, BUILD, IS_ROOT, REPO, TEST_GROUP, Daemon, eventually, group_id, main, scenario_text,
-                           shutil, tempfile)
+                           shutil, temp_folder, tempfile)
 
 SETPRIV = shutil.which("setpriv")
 PROFD_USER = 61009
@@ -186,18 +186,19 @@ class Privileges(unittest.TestCase):
 
     def test_unsafe_libraries(self):
         """Who holds a right of root's loads no other user's library, whatever its user."""
-        library = os.path.join(tempfile.mkdtemp(prefix="profd-lib-"), "libdcmi.so")
-        self.addCleanup(shutil.rmtree, os.path.dirname(library))
-        os.chmod(os.path.dirname(library), 0o755)
-        shutil.copy(os.path.join(BUILD, "sim", "libdcmi.so"), library)
-        os.chown(library, ALICE, ALICE)
+        folder = temp_folder(self)
+        os.chmod(folder, 0o755)
+        args = []
+        for option, name in (("--hal-library", "libascend_hal.so"), ("--dcmi-library", "libdcmi.so")):
+            args += [option, shutil.copy(os.path.join(BUILD, "sim", name), folder)]
+            os.chown(args[-1], ALICE, ALICE)
         for capabilities, loaded in ((ALL, False), (frozenset(), True)):
-            d = Confined(capabilities, user=PROFD_USER, simulate=False, args=["--dcmi-library", library])
-            with d:
+            with Confined(capabilities, user=PROFD_USER, simulate=False, args=args) as d:
                 driver = d.ctl("status")["driver"]
-                self.assertEqual(bool(driver.get("dcmi_path")), loaded, driver)
-                if not loaded:
-                    self.assertRegex(driver["dcmi_error"], "belongs to uid|writable by others")
+                for library in ("hal", "dcmi"):
+                    self.assertEqual(bool(driver.get(library + "_path")), loaded, driver)
+                    if not loaded:
+                        self.assertRegex(driver[library + "_error"], "belongs to uid|writable by others")
 
     def test_a_driver_that_refuses(self):
         """libdcmi answers only root in containers: each query is refused, and that is reported."""
