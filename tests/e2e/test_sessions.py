@@ -124,31 +124,6 @@ class Sessions(DaemonCase):
                    what="nothing is left of a refused start")
         self.daemon.ctl("stop", self.session("--require-all")["session_id"])
 
-    def test_all_problems_at_once(self):
-        answer = self.daemon.ctl(
-            "start", "--job", "bad job!", "--devices", "0,7", "--sys-hardware-mem-freq", "101",
-            "--sys-io-sampling-freq", "1000", "--sys-interconnection-freq", "51",
-            "--llc-profiling", "sideways", "--dvpp-freq", "400", "--host-sys", "gpu",
-            "--host-sys-usage-freq", "50", "--collector", "nosuch", "--collector", "hccs=1000",
-            "--pid", "4194999", "--storage-limit", "1MB", "--duration", "90000s", expect=3)
-        self.assertEqual(answer["error"]["code"], "invalid_argument")
-        message = answer["error"]["message"]
-        for part in ("--job bad job!: ", "device 7", "sys_hardware_mem_freq", "sys_io_sampling_freq",
-                     "sys_interconnection_freq", "llc_profiling", "dvpp_freq", "host_sys",
-                     "host_sys_usage_freq", "nosuch", "hccs", "4194999", "storage_limit",
-                     "duration"):
-            self.assertIn(part, message)
-        self.assertEqual(self.daemon.ctl("list", "--active")["sessions"], [])
-
-    def test_session_limit(self):
-        for _ in range(5):
-            self.session()
-        answer = self.session(expect=3)
-        self.assertEqual(answer["error"]["code"], "resource_exhausted")
-        self.assertIn("max_sessions", answer["error"]["message"])
-        self.daemon.ctl("stop", "--all-mine")
-        self.daemon.ctl("stop", self.session()["session_id"])
-
     def test_running_sessions_are_not_fetched_or_removed(self):
         session = self.session()
         for command in ("fetch", "rm"):
@@ -157,14 +132,6 @@ class Sessions(DaemonCase):
             self.assertIn("running", answer.stdout + answer.stderr)
 
     # Exit codes -----------------------------------------------------------------------------
-
-    def test_usage(self):
-        for arguments in ((), ("nosuch",), ("start", "--nosuch"), ("start", "--duration", "30"),
-                          ("start", "--devices", "a-b"), ("show",), ("stop",), ("run",)):
-            self.assertEqual(self.daemon.run(*arguments).returncode, 2, arguments)
-        both = self.daemon.run("start", "--duration", "30", "--devices", "x", json_output=False)
-        self.assertIn("--duration", both.stderr)
-        self.assertIn("--devices", both.stderr)
 
     def test_problems_speak_of_flags(self):
         """The daemon's fields, as profctl's user wrote them."""
@@ -198,17 +165,6 @@ class Sessions(DaemonCase):
         self.assertGreater(len(lines), 2)
         records = [line["records"] for line in lines]
         self.assertEqual(records, sorted(records))
-
-    def test_stream_of_no_device(self):
-        """As start says it; the stream itself would wait for ever, and top would show the others only."""
-        for devices in ("99", "0,99"):
-            for command in ("start", "stream"):
-                answer = self.daemon.run(command, "--devices", devices)
-                self.assertEqual(answer.returncode, 3, command)
-                self.assertIn("devices: no device 99 on this node (there are", answer.stderr, command)
-            answer = self.daemon.run("top", "--once", "--devices", devices)
-            self.assertEqual(answer.returncode, 4, devices)
-            self.assertIn("this node has no device 99", answer.stderr)
 
     def test_stream(self):
         session = self.session()
@@ -265,27 +221,6 @@ class Sessions(DaemonCase):
         self.assertEqual(dump.problems, [])
         self.assertGreater(len(dump[(0, "hccs.data")]), 5)
 
-    def test_run_gives_the_job_to_the_command(self):
-        result = self.run_command("sh", "-c", "echo $PROFD_JOB_ID", options=("--job", "j:77"))
-        self.assertEqual((result.returncode, result.stdout), (0, "j:77\n"))
-
-    def test_run_signals_and_missing_commands(self):
-        self.assertEqual(self.run_command("sh", "-c", "kill -9 $$").returncode, 137)
-        before = len(self.daemon.ctl("list")["sessions"])
-        self.assertEqual(self.run_command("/nonexistent/command").returncode, 127)
-        self.assertEqual(self.run_command("/etc/passwd").returncode, 126)
-        self.assertEqual(len(self.daemon.ctl("list")["sessions"]), before)
-
-    def test_run_refused(self):
-        with tempfile.TemporaryDirectory() as folder:
-            mark = os.path.join(folder, "ran")
-            result = self.run_command("touch", mark, options=("--dvpp-freq", "1000"))
-            self.assertEqual(result.returncode, 3)
-            self.assertFalse(os.path.exists(mark))
-            result = self.run_command("touch", mark, options=("--dvpp-freq", "1000", "--anyway"))
-            self.assertEqual(result.returncode, 0)
-            self.assertTrue(os.path.exists(mark))
-
     def test_killed_run_leaves_command_and_session(self):
         """profctl dies, the command continues, and the session ends with it."""
         with tempfile.TemporaryDirectory() as folder:
@@ -310,16 +245,6 @@ class Sessions(DaemonCase):
                     os.kill(int(written()), signal.SIGTERM)
             final = self.daemon.until_state(session["session_id"], "done")
             self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
-
-    def test_signals_reach_the_command(self):
-        with tempfile.TemporaryDirectory() as folder:
-            ready = os.path.join(folder, "ready")
-            script = f"trap 'exit 33' TERM; touch {ready}; while :; do sleep 0.05; done"
-            runner = self.daemon.spawn("run", "--devices", "0", *HCCS, "--", "sh", "-c", script)
-            eventually(lambda: os.path.exists(ready))
-            runner.send_signal(signal.SIGTERM)
-            runner.communicate(timeout=scaled(60))
-            self.assertEqual(runner.returncode, 33)
 
 
 class LostDevice(DaemonCase):

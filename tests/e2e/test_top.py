@@ -370,13 +370,6 @@ class Top(DaemonCase):
             process.kill()
             process.communicate()
 
-    def test_reports_a_missing_terminal(self):
-        result = self.daemon.run("top", json_output=False)
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("--once", result.stderr)
-        result = self.daemon.run("top", "--once", "--interval", "1ms", json_output=False)
-        self.assertEqual(result.returncode, 2)
-
 
 if __name__ == "__main__":
     main()
