@@ -189,13 +189,6 @@ class Roles(TlsCase):
         eventually(lambda: subprocess.run(self.remote_command("mallory", "status"),
                                           capture_output=True, check=False).returncode == 3)
 
-    @unittest.skipUnless(OPENSSL, "openssl is not installed")
-    def test_certificates_without_a_role(self):
-        for name, subject in (("none", "/CN=alice"), ("two", "/OU=profd-user/OU=profd-admin/CN=alice"),
-                              ("like", "/OU=profd-administrator/CN=alice")):
-            folder = issue(self.made, os.path.join(self.folder, name), subject, 1)
-            self.assertIn("OU=profd-viewer", self.denied(folder, "status"))
-
 
 class Handshakes(TlsCase):
     def test_versions(self):
@@ -290,20 +283,6 @@ class Handshakes(TlsCase):
     def test_not_tls(self):
         _, text = self.remote("graf", "status", address=self.daemon.metrics_address, expect=6)
         self.assertIn("profd cannot be reached", text)
-
-    def test_files_of_the_client(self):
-        answer, _ = self.remote(os.path.join(self.folder, "nowhere"), "status", expect=3)
-        self.assertIn("--tls-dir", answer["error"]["message"])
-        folder = os.path.join(self.folder, "open")
-        shutil.copytree(self.made + "/clients/graf", folder)
-        os.chmod(folder + "/client.key", 0o644)
-        answer, _ = self.remote(folder, "status", expect=3)
-        self.assertIn("chmod 600", answer["error"]["message"])
-
-    def test_usage(self):
-        for arguments in (["--address", "a:b:c:d]"], ["--address", "host:0"], ["--address", ""],
-                          ["--address", "h", "--socket", "/x"]):
-            self.assertEqual(call(PROFCTL, *arguments, "status").returncode, 2, arguments)
 
     def test_environment(self):
         env = dict(os.environ, PROFD_ADDRESS=self.address,

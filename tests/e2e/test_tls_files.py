@@ -46,26 +46,12 @@ class Start(unittest.TestCase):
         with Daemon() as daemon:
             self.assertFalse(daemon.node["tls_address"])
 
-    def test_key_mode(self):
-        os.chmod(self.made + "/server.key", 0o644)
-        text = self.refused()
-        self.assertIn("tls.key", text)
-        self.assertIn("0644", text)
-
-    def test_authorities_others_can_write(self):
-        os.chmod(self.made + "/ca.crt", 0o666)
-        self.assertIn("tls.client_ca", self.refused())
-
     def test_every_problem(self):
         text = self.refused(certificate="/nonexistent/crt", client_ca=self.made + "/server.key",
                             users=["x=no-such-user-here", "y"], listen="nowhere")
         for part in ("tls.certificate", "/nonexistent/crt", "tls.client_ca", "no-such-user-here",
                      '"y"', "tls.listen"):
             self.assertIn(part, text)
-
-    def test_pair_that_does_not_fit(self):
-        other = tls_init(os.path.join(self.folder, "other"))
-        self.assertIn("not the key", self.refused(key=other + "/server.key"))
 
 
 class ManyNodes(unittest.TestCase):
