@@ -225,11 +225,6 @@ class A2(OptionCase):
         text = self.daemon.ctl("start", "--collector", "instr=50", expect=3)["error"]["message"]
         self.assertIn("instr_profiling_freq", text)
 
-    def test_options_that_exclude_instructions(self):
-        text = self.refusal({"instr_profiling_freq": 300, "task_time": "on"},
-                            code="invalid_argument")
-        self.assertIn("beside instr_profiling_freq", text)
-
     def test_options_the_chip_never_has_are_one_line(self):
         answer = self.daemon.ctl("start", "--collector", "ddr", expect=3)
         self.assertEqual(answer["error"]["code"], "unimplemented")

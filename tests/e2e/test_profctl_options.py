@@ -84,11 +84,6 @@ class ProfctlOptions(DaemonCase):
         self.assertEqual(values["sys_interconnection_freq"]["asked"], "50")
         self.assertIn("hccs", {o["collector"] for o in session["outcomes"]})
 
-    def test_ways_that_differ(self):
-        answer = self.daemon.ctl("start", "--task-time", "l0", "--acl", "ACL_PROF_TASK_TIME=on",
-                                 expect=3)
-        self.assertIn("task_time", answer["error"]["message"])
-
     # Output ---------------------------------------------------------------------------------
 
     def test_start_output_is_where_fetch_puts_it(self):
