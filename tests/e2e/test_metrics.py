@@ -3,9 +3,6 @@
 matter of test_metrics_golden.py."""
 
 import math
-import shutil
-import socket
-import subprocess
 import time
 import unittest
 
@@ -26,12 +23,6 @@ class Metrics(DaemonCase):
                    cls.daemon.metric("profd_dump_bytes_total"))
         cls.text = cls.daemon.scrape_text()
         cls.samples = parse_metrics(cls.text)
-
-    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
-    def test_promtool(self):
-        check = subprocess.run(["promtool", "check", "metrics"], input=self.text, text=True,
-                               capture_output=True, check=False)
-        self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""))
 
     def test_no_impossible_values(self):
         for (name, labels), value in self.samples.items():
@@ -75,17 +66,6 @@ class Metrics(DaemonCase):
         for key, value in first.items():
             if key[0].endswith("_total") and key in second:
                 self.assertGreaterEqual(second[key], value, key)
-
-    def test_other_paths_and_methods(self):
-        host, port = self.daemon.metrics_address.rsplit(":", 1)
-        for request in (b"GET /nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-                        b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n"
-                        b"Connection: close\r\n\r\n", b"\0\1\2\3\r\n\r\n"):
-            with socket.create_connection((host, int(port)), timeout=30) as raw:
-                raw.sendall(request)
-                raw.shutdown(socket.SHUT_WR)
-                raw.recv(65536)
-        self.assertGreater(len(self.daemon.scrape()), 100)
 
 
 class BeforeAnySession(DaemonCase):
