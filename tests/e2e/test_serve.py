@@ -295,18 +295,10 @@ class MindInsight(unittest.TestCase):
         self.assertNotIn("step_trace-iter_interval", self.call("summary/propose", train_id="JOB3"))  # 0.2 ms
 
     def test_wrong_calls(self):
-        for path, body, status in ((REST + "devices?train_id=nowhere", None, 404), (REST + "nothing?train_id=JOB3", None, 404),
-                                   (REST + "devices", None, 404), (REST + "ops/search?train_id=JOB3", [1], 400),
-                                   (REST + "ops/search?train_id=JOB3", None, 405), (REST + "devices?train_id=JOB3", {}, 405),
-                                   (REST + "ops/search?train_id=JOB3", {"device_id": "7"}, 404), (REST + "ops/search?train_id=JOB3", {"op_type": 7}, 400),
-                                   (REST + "ops/search?train_id=JOB3", {"group_condition": {"limit": -5}}, 400),
-                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "group_condition": {"limit": -5}}, 400),
-                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "sort_condition": []}, 400),
-                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "filter_condition": {"op_type": {"in": 3}}}, 400),
-                                   (REST + "ops/search?train_id=JOB3", {"op_type": "aicore_type", "filter_condition": {"x": 1}}, 400),
-                                   (REST + "training-trace/graph?train_id=JOB3&type=100000", None, 400)):
+        for path, body, status in (("devices?train_id=nowhere", None, 404), ("nothing?train_id=JOB3", None, 404), ("devices", None, 404),
+                                   ("ops/search?train_id=JOB3", {"op_type": 7}, 400), ("ops/search?train_id=JOB3", None, 405)):
             with self.subTest(path=path):
-                got, headers, text = self.server.request(path, body)
+                got, headers, text = self.server.request(REST + path, body)
                 self.assertEqual((got, headers["Content-Type"]), (status, "application/json"))
                 self.assertTrue(json.loads(text)["error"]["message"])
         beyond = {"op_type": "aicore_type", "group_condition": {"limit": 5, "offset": 10**6}}
