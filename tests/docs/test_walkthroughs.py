@@ -18,6 +18,7 @@ import time
 import unittest
 
 from profd_harness import BUILD, REPO, RUNNER, Daemon, is_sanitized, main, scaled
+from text_files import read_text, write_text
 
 FOLDER = os.path.join(REPO, "docs", "walkthroughs")
 END = "--- end of block ---"
@@ -86,8 +87,7 @@ class Shell:
 
     def run(self, commands):
         """What they print, and the codes of those that fail."""
-        with open(self.block, "w", encoding="utf-8") as file:
-            file.write(commands)
+        write_text(self.block, commands)
         self.send(f'. {self.block} < /dev/null; printf "\\n%s\\n" "{END}" "${{failed[@]}}" "{END}"; failed=()\n')
         printed, end = b"", time.monotonic() + scaled(SECONDS)
         with selectors.DefaultSelector() as selector:
@@ -128,10 +128,8 @@ def environment_of(**more):
 class Walkthroughs(unittest.TestCase):
     def walk(self, name, least, part=None):
         """In a folder of its own, with a daemon of its own, as docs/getting-started.md says it; `part`: a section of it alone."""
-        with open(os.path.join(FOLDER, "node.toml"), encoding="utf-8") as file:
-            daemon = Daemon(scenario_text=file.read())
-        with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
-            text = file.read()
+        daemon = Daemon(scenario_text=read_text(FOLDER, "node.toml"))
+        text = read_text(FOLDER, name)
         if part is not None:
             text = text.split(f"\n## {part}\n")[1].split("\n## ")[0]
         text = f"```sh\n. {FOLDER}/env.sh\n```\n" + text
@@ -141,8 +139,7 @@ class Walkthroughs(unittest.TestCase):
 
     def test_how_to_run_them(self):
         """The document's own commands; its daemon is the reader's."""
-        with open(os.path.join(REPO, "docs", "getting-started.md"), encoding="utf-8") as file:
-            text = file.read().split("\n## Walkthroughs\n")[1]
+        text = read_text(REPO, "docs", "getting-started.md").split("\n## Walkthroughs\n")[1]
         with tempfile.TemporaryDirectory(prefix="profd-walk-") as folder:
             os.symlink(os.path.join(REPO, "docs"), os.path.join(folder, "docs"))
             self.assertGreaterEqual(walk("getting-started.md", text, folder, environment_of(TMPDIR=folder)), 2)

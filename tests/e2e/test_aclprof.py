@@ -12,6 +12,7 @@ import time
 
 from test_activity import ActivityCase
 from profd_harness import REPO, eventually, main
+from text_files import read_dicts, read_text
 
 PROF = re.compile(r"PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")  # dump-format 1.1
 
@@ -21,8 +22,7 @@ class FilesCase(ActivityCase):
         return self.daemon.ctl("start", "--job", job.job_id, "--collector", "hbm=10", *options)
 
     def one_rank(self, **how):
-        with open(os.path.join(REPO, "sim", "app", "jobs", "conv-2.toml"), encoding="utf-8") as file:
-            text = file.read().replace("data_parallel = 2", "data_parallel = 1")
+        text = read_text(REPO, "sim", "app", "jobs", "conv-2.toml").replace("data_parallel = 2", "data_parallel = 1")
         return self.train(text=text, **how)
 
     def names_below(self, folder):
@@ -49,8 +49,7 @@ class FilesCase(ActivityCase):
     def assert_operators_exported(self, job, folder):
         """op_summary: the kernels of the job's truth, one after the other, with their counters."""
         (path,) = glob.glob(os.path.join(folder, "op_summary_*.csv"))
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_dicts(path)
         self.assertGreater(len(rows), 100)
         truth = sorted(job.truth(0, "kernel"), key=lambda line: line["begin_ns"])
         def is_run(begin):  # steps repeat the names, not the durations
@@ -96,8 +95,7 @@ class LayoutTest(FilesCase):
         # Both on one timeline: one pair of clocks, and what each of them recorded.
         self.assertIn("hbm.data.0.slice_0", os.listdir(os.path.join(dump, "device_0", "data")))
         for place in ("host", "device_0"):
-            with open(os.path.join(dump, place, "sample.json"), encoding="utf-8") as file:
-                lines = file.read().splitlines()
+            lines = read_text(dump, place, "sample.json").splitlines()
             self.assertEqual(len(lines), 1)
             sample = json.loads(lines[0])
             self.assertEqual((sample["ai_core_metrics"], sample["taskTime"], sample["prof_level"]),
@@ -117,8 +115,7 @@ class LayoutTest(FilesCase):
         self.assertEqual(self.daemon.run("verify", dump).returncode, 5)
 
     def test_iterations_of_a_graph_beside_steps_that_profd_records(self):
-        with open(os.path.join(REPO, "sim", "app", "jobs", "graph-2.toml"), encoding="utf-8") as file:
-            job = self.train(text=file.read().replace("data_parallel = 2", "data_parallel = 1"))
+        job = self.train(text=read_text(REPO, "sim", "app", "jobs", "graph-2.toml").replace("data_parallel = 2", "data_parallel = 1"))
         job.attached(self.daemon, 1)
         session = self.start(job, "--training-trace", "on")
         self.served(session["session_id"], "training_trace")
@@ -132,8 +129,7 @@ class LayoutTest(FilesCase):
         folder = os.path.join(self.folder, "csv")
         self.daemon.ctl("export", dump, "--format", "csv", "--out", folder)
         (path,) = glob.glob(os.path.join(folder, "step_trace_[0-9]*.csv"))
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_dicts(path)
         steps = [row for row in rows if row["Model ID"] == "4294967295"]
         iterations = [row for row in rows if row["Model ID"] != "4294967295"]
         self.assertGreater(min(len(steps), len(iterations)), 5)

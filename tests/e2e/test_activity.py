@@ -17,9 +17,11 @@ import unittest
 
 import activity_files
 import perfetto_reader
+import prof_reader
 from attach_client import raw_ns
 from profd_harness import DaemonCase, eventually, main
 from sim_train import SimTrain
+from text_files import read_json
 
 # The vendor's library timestamps with CLOCK_REALTIME in steps of up to 5 us (in-application 2.7); its pairs with the
 # host's clock are read 0.5 s apart.
@@ -55,8 +57,7 @@ class ActivityCase(DaemonCase):
         return self.daemon.show(session["session_id"])
 
     def manifest(self, dump):
-        with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(dump, "profd_manifest.json")
 
     def assert_verified(self, dump):
         report = self.daemon.run("verify", dump)
@@ -105,11 +106,6 @@ class OneStep(ActivityCase):
                    and step["begin_ns"] <= line["begin_ns"] and line["end_ns"] <= step["end_ns"]]
         return step, sorted(kernels)
 
-    def marks(self, dump):
-        with open(os.path.join(dump, "host", "profd", "marks.tsv"), encoding="utf-8") as file:
-            head, *rows = [line.split("\t") for line in file.read().splitlines()]
-        return [dict(zip(head, row)) for row in rows]
-
     def test_from_its_begin(self):
         job = self.train()
         ranks = job.attached(self.daemon, 2)
@@ -137,7 +133,7 @@ class OneStep(ActivityCase):
         self.assertGreater(mine[0], step["begin_ns"] - CLOCK_NS, "of steps before")
         missing = [t for t in truth if min(abs(t - m) for m in mine) > CLOCK_NS]
         self.assertEqual(missing, [], f"process {pid}: of {len(truth)} kernels of step {number}")
-        begins = [m for m in self.marks(done["dump_path"]) if m["pid"] == str(pid) and m["kind"] == "step_begin"]
+        begins = [m for m in prof_reader.marks_tsv(done["dump_path"]) if m["pid"] == str(pid) and m["kind"] == "step_begin"]
         self.assertEqual(begins[0]["value"], str(number))
         self.assertLess(abs(int(begins[0]["time_ns"]) - step["begin_ns"]), 1_000_000)
         self.assert_verified(done["dump_path"])
@@ -218,8 +214,7 @@ class Sessions(ActivityCase):
         folder = os.path.join(self.folder, "export")
         self.daemon.ctl("export", dump, "--format", "trace,perfetto", "--out", folder)
         [path] = glob.glob(os.path.join(folder, "msprof_*.json"))
-        with open(path, encoding="utf-8") as file:
-            events = json.load(file)
+        events = read_json(path)
         slices = [e for e in events if e["ph"] == "X" and "correlation" in e.get("args", {})]
         records = [r for r in kernels + communications + calls if r.correlation != 0]
         self.assertEqual(collections.Counter((e["name"], e["args"]["correlation"], e["args"]["pid"]) for e in slices),
@@ -304,8 +299,7 @@ class Sessions(ActivityCase):
         self.served(session["session_id"])
         time.sleep(1)
         dump = self.stop(session)["dump_path"]
-        with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
-            processes = {process["pid"]: process for process in json.load(file)["session"]["processes"]}
+        processes = {process["pid"]: process for process in read_json(dump, "profd_manifest.json")["session"]["processes"]}
         calls = collections.defaultdict(collections.Counter)
         for call in activity_files.read(dump, "api"):
             calls[call.process][call.thread] += 1

@@ -1,7 +1,6 @@
 """Call stacks of Python: sampled ones of the training threads, and ranges of a model's modules by its hooks."""
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(REPO, "client", "python"))
 import profd  # noqa: E402
 from profd import _lib, _modules, _stacks  # noqa: E402
+from text_files import read_json, read_text
 
 FRAME, STACK = 8, 9
 ON = {"TORCH_CALL_STACK": "on"}
@@ -212,23 +212,20 @@ class InADump(unittest.TestCase):
     def test_with_stack(self):
         dump, outcome = self.profile(True)
         self.assertEqual((outcome["result"], outcome["detail"]), ("finished", "ranges of modules, and sampled call stacks"))
-        with open(os.path.join(dump, "host", "profd", "stacks.tsv"), encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        lines = read_text(dump, "host", "profd", "stacks.tsv").splitlines()
         self.assertEqual(len(lines) - 1, outcome["records"])
         profctl("verify", dump)
         with tempfile.TemporaryDirectory() as out:
             profctl("export", dump, "--format", "folded,trace", "--out", out)
             [folded] = [name for name in os.listdir(out) if name.endswith(".folded")]
-            with open(os.path.join(out, folded), encoding="utf-8") as file:
-                stacks = dict(line.rsplit(" ", 1) for line in file.read().splitlines())
+            stacks = dict(line.rsplit(" ", 1) for line in read_text(out, folded).splitlines())
             samples = sum("\tstack\t" in line for line in lines)
             self.assertEqual(sum(int(count) for count in stacks.values()), samples)
             inside = [stack for stack in stacks if ":train:" in stack and ":innermost:" in stack.rsplit(";", 1)[1]]
             self.assertTrue(inside, stacks)
             self.assertRegex(inside[0], r"^[^;]+;thread \d+;<string>:<module>:\d+;<string>:train:\d+;")
             [trace] = [name for name in os.listdir(out) if name.endswith(".json")]
-            with open(os.path.join(out, trace), encoding="utf-8") as file:
-                events = json.load(file)
+            events = read_json(out, trace)
             names = {event["name"].rsplit(":", 1)[0] for event in events if event.get("ph") == "X"}
             self.assertLessEqual({"<string>:train", "<string>:innermost"}, names)
 

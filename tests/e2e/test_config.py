@@ -11,6 +11,7 @@ import unittest
 
 import prof_reader
 from profd_harness import PROFCTL, PROFD, RUNNER, Daemon, eventually, main, scaled, temp_folder
+from text_files import read_text, write_text
 
 
 def profd(*arguments):
@@ -23,8 +24,7 @@ class CommandLine(unittest.TestCase):
         self.path = os.path.join(temp_folder(self), "profd.toml")
 
     def check(self, text, *arguments):
-        with open(self.path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(self.path, text)
         return profd("--config", self.path, "--check-config", *arguments)
 
     def test_version(self):
@@ -126,8 +126,7 @@ class Reload(unittest.TestCase):
             daemon.process.send_signal(signal.SIGHUP)
             eventually(lambda: "is not a regular file" in daemon.log())
             os.unlink(daemon.config_path)
-            with open(daemon.config_path, "w", encoding="utf-8") as file:
-                file.write(text)
+            write_text(daemon.config_path, text)
             # Keys that need a restart are named.
             daemon.write_config({"limits": {"max_sessions": 4}, "driver": {"buffer_mb": 77}})
             daemon.process.send_signal(signal.SIGHUP)
@@ -174,13 +173,11 @@ class Socket(unittest.TestCase):
     def test_files_that_are_not_sockets_stay(self):
         daemon = Daemon("devices = 1\n")
         try:
-            with open(daemon.socket, "w", encoding="utf-8") as file:
-                file.write("precious")
+            write_text(daemon.socket, "precious")
             daemon.start(ready=False)
             self.assertEqual(daemon.process.wait(scaled(60)), 1)
             daemon.process = None
-            with open(daemon.socket, encoding="utf-8") as file:
-                self.assertEqual(file.read(), "precious")
+            self.assertEqual(read_text(daemon.socket), "precious")
         finally:
             daemon.dispose()
 

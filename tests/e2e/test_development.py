@@ -12,6 +12,7 @@ import unittest
 from unittest import mock
 
 from profd_harness import BUILD, REPO, RUNNER, DaemonCase, is_sanitized, main, python_with, scaled, temp_folder
+from text_files import read_text, write_text
 
 PACKAGE = os.path.join(REPO, "client", "python")
 
@@ -25,13 +26,11 @@ def run(*command, cwd=None, expect=0, **env):
 
 
 def project_version():
-    with open(os.path.join(REPO, "CMakeLists.txt"), encoding="utf-8") as file:
-        return re.search(r"project\(profd VERSION (\S+)", file.read())[1]
+    return re.search(r"project\(profd VERSION (\S+)", read_text(REPO, "CMakeLists.txt"))[1]
 
 
 def prefix_of_build():
-    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as file:
-        return re.search(r"^CMAKE_INSTALL_PREFIX:\w+=(.*)$", file.read(), re.M)[1]
+    return re.search(r"^CMAKE_INSTALL_PREFIX:\w+=(.*)$", read_text(BUILD, "CMakeCache.txt"), re.M)[1]
 
 
 def compiler_cache(folder):
@@ -125,11 +124,9 @@ class Outside(DaemonCase):
     def test_grpc_by_pkg_config(self):
         """Distributions that build gRPC without CMake have its pkg-config file only."""
         # pkg-config resolves the hundreds of packages that it requires a dozen times.
-        with open(os.path.join(run("pkg-config", "--variable=pcfiledir", "grpc++").strip(), "grpc++.pc"), encoding="utf-8") as file:
-            alone = re.sub(r"(?m)^Requires.*$", "", file.read())
+        alone = re.sub(r"(?m)^Requires.*$", "", read_text(run("pkg-config", "--variable=pcfiledir", "grpc++").strip(), "grpc++.pc"))
         folder = tempfile.mkdtemp(dir=self.root)
-        with open(os.path.join(folder, "grpc++.pc"), "w", encoding="utf-8") as file:
-            file.write(alone)
+        write_text(os.path.join(folder, "grpc++.pc"), alone)
         with mock.patch.dict(os.environ, PKG_CONFIG_PATH=folder):
             out = self.configure_lines(
                 "find_package(profd REQUIRED COMPONENTS client)", "file(TOUCH x.cc)", "add_library(x STATIC x.cc)",
@@ -154,8 +151,7 @@ class Outside(DaemonCase):
         env = {"PKG_CONFIG_LIBDIR": folder, "PKG_CONFIG_SYSROOT_DIR": self.root, "PKG_CONFIG_ALLOW_SYSTEM_CFLAGS": "1",
                "PKG_CONFIG_ALLOW_SYSTEM_LIBS": "1"}
         source = os.path.join(self.root, "use.c")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write("#include <profd.h>\nint main(void) { return profd_version() == 0; }\n")
+        write_text(source, "#include <profd.h>\nint main(void) { return profd_version() == 0; }\n")
         flags = run("pkg-config", "--cflags", "--libs", "libprofd", **env).split()
         run("cc", "-o", os.path.join(self.root, "use"), source, *flags)
         self.assertEqual(run("pkg-config", "--modversion", "libprofd", **env).strip(), project_version())
@@ -237,8 +233,7 @@ class Types(unittest.TestCase):
                  "with rpc.connect() as daemon: daemon.GetNode(rpc.GetNodeRequest(), timeout=5)"]
         with tempfile.TemporaryDirectory() as folder:
             script = os.path.join(folder, "script.py")
-            with open(script, "w", encoding="utf-8") as file:
-                file.write("\n".join(right + wrong) + "\n")
+            write_text(script, "\n".join(right + wrong) + "\n")
             # As if it were installed: errors of generated files, of which mypy shows 200, would hide the script's.
             out = self.mypy("--strict", "--config-file", os.path.join(PACKAGE, "pyproject.toml"), script, expect=1,
                             MYPYPATH=PACKAGE)

@@ -12,6 +12,7 @@ import unittest
 import prof_reader
 import profd_harness
 from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, scaled, scenario_text
+from text_files import read_json, read_text, write_text
 
 OK, REFUSED, NOT_FOUND, PARTIAL = 0, 3, 4, 5
 MB = 1 << 20
@@ -46,8 +47,7 @@ def bytes_of(d):
 
 
 def manifest(segment):
-    with open(segment["dump_path"] + "/profd_manifest.json", encoding="utf-8") as file:
-        return json.load(file)
+    return read_json(segment["dump_path"] + "/profd_manifest.json")
 
 
 class Punctual:
@@ -179,8 +179,7 @@ class Dumps(unittest.TestCase):
             d.until_records(session_id, 50)
             d.kill()
             path = os.path.join(d.dump_root, ".state", "sessions", session_id + ".json")
-            with open(path, encoding="utf-8") as file:
-                state = json.load(file)
+            state = read_json(path)
             del state["dump"]
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(state, file)
@@ -255,8 +254,7 @@ class Dumps(unittest.TestCase):
             path = d.show(session_id)["dump_path"]
             d.kill()
             victim = os.path.join(d.base, "victim")
-            with open(victim, "w", encoding="utf-8") as file:
-                file.write("precious")
+            write_text(victim, "precious")
             data = os.path.join(path, "device_0", "data")
             for name in os.listdir(data):
                 os.unlink(os.path.join(data, name))
@@ -265,8 +263,7 @@ class Dumps(unittest.TestCase):
             shutil.rmtree(os.path.join(path, "host"))
             os.symlink("/etc", os.path.join(path, "host"))
             d.start()
-            with open(victim, encoding="utf-8") as file:
-                self.assertEqual(file.read(), "precious")
+            self.assertEqual(read_text(victim), "precious")
             self.assertFalse(os.path.exists("/etc/end_info"))
             self.assertEqual(d.show(session_id)["segments"][0]["state"], "interrupted")
             self.stop(d, session_id)

@@ -1,6 +1,5 @@
 """A recorded dump in every format: what other programs make of the files, and `profctl show DUMP`."""
 
-import csv
 import glob
 import json
 import os
@@ -12,6 +11,7 @@ import unittest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 import run_tests  # noqa: E402
 from profd_harness import ALL_OPTIONS, DaemonCase, profctl, scaled  # noqa: E402
+from text_files import read_json, read_rows
 
 
 class ExportTest(DaemonCase):
@@ -53,8 +53,7 @@ class ExportTest(DaemonCase):
         kinds = {name.rsplit("_", 1)[0] for name in files}
         self.assertLessEqual({"hccs", "hbm", "pcie", "npu_mem", "llc_read_write"}, kinds)
         for path in files.values():
-            with open(path, encoding="utf-8", newline="") as file:
-                rows = list(csv.reader(file))
+            rows = read_rows(path)
             self.assertGreater(len(rows), 1, path)
             self.assertEqual(rows[0][0], "Device_id")
             self.assertEqual({len(row) for row in rows}, {len(rows[0])}, path)
@@ -125,8 +124,7 @@ class ExportTest(DaemonCase):
         summary = json.loads(profctl("export", self.dump, other, "--out", out, "--json",
                                      "--format", "csv,trace,sqlite,jsonl").stdout)
         self.assertEqual(len({channel["dump"] for channel in summary["channels"]}), 2)
-        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
-            self.assertGreater(len(json.load(file)), 0)
+        self.assertGreater(len(read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])), 0)
 
     def test_damage_costs_what_is_damaged(self):
         copy = os.path.join(self.daemon.base, "copy", os.path.basename(self.dump))

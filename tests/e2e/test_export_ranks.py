@@ -18,6 +18,7 @@ import attach_client
 import perfetto_reader
 from profd_harness import Daemon, main, profctl, python_with, scaled, scenario_text, temp_folder
 from test_jobs_sessions import Worker
+from text_files import read_dicts, read_json, read_text
 
 OPTIONS = ["--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50", "--msproftx", "on",
            "--host-sys-usage", "cpu,mem"]
@@ -35,8 +36,7 @@ QUERY = re.compile(r"^```sql\n(.*?)^```", re.M | re.S)
 
 
 def documented():
-    with open(os.path.join(HERE, "..", "..", "docs", "export.md"), encoding="utf-8") as file:
-        return QUERY.findall(file.read())
+    return QUERY.findall(read_text(HERE, "..", "..", "docs", "export.md"))
 
 
 def answer(database, query):
@@ -184,8 +184,7 @@ class Checks:
             lines = [json.loads(line) for line in file]
         self.assertEqual({(r["rank"], r["device"]) for r in lines if r["device"] is not None},
                          set(self.devices.items()))
-        with open(self.one("samples_*.csv"), encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_dicts(self.one("samples_*.csv"))
         self.assertEqual(len(rows), len(lines))
         key = collections.Counter((r["time_ns"], r["rank"], r["device"], r["metric"], r["labels"],
                                    float(r["value"])) for r in rows)
@@ -195,9 +194,8 @@ class Checks:
              ",".join(f"{k}={v}" for k, v in r["labels"].items()), float(r["value"]))
             for r in lines if r["value"] is not None)
         self.assertEqual(key, same)
-        with open(self.one("*.om"), encoding="utf-8") as file:
-            found = {(int(r), int(d))
-                     for r, d in re.findall(r'rank="(\d+)",device="(\d+)"', file.read())}
+        found = {(int(r), int(d))
+                 for r, d in re.findall(r'rank="(\d+)",device="(\d+)"', read_text(self.one("*.om")))}
         self.assertEqual(found, set(self.devices.items()))
 
     def test_pandas_reads_the_samples(self):
@@ -222,8 +220,7 @@ class Checks:
         self.assertEqual({track for _, track in steps}, {"Steps"})
         self.assertEqual(len(steps), 2)
         self.assertFalse([t for t in trace.tracks.values() if "4294967295" in t[1]])
-        with open(self.one("msprof_*.json"), encoding="utf-8") as file:
-            rows = {e["args"]["name"] for e in json.load(file) if e["name"] == "thread_name"}
+        rows = {e["args"]["name"] for e in read_json(self.one("msprof_*.json")) if e["name"] == "thread_name"}
         for process in processes:
             self.assertIn(f"{process}: steps", rows)
 

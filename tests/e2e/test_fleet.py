@@ -11,6 +11,7 @@ import unittest
 
 from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, profctl, scaled,
                            scenario_text, temp_folder)
+from text_files import read_json, read_text, write_text
 
 # Under a sanitizer or an emulator a daemon is many times its size.
 NODES = 64 if SCALE <= 1 else 16
@@ -164,21 +165,18 @@ class Fleet(FleetCase):
     def check_fetch(self, ids, common):
         out = os.path.join(self.folder, "out")
         answer, _ = self.fleet([*GOOD, *REFUSING], "fetch", "--job", "whole", "--out", out)
-        with open(os.path.join(out, "fleet.json"), encoding="utf-8") as file:
-            index = json.load(file)["dumps"]
+        index = read_json(out, "fleet.json")["dumps"]
         self.assertEqual({entry["node"] for entry in index}, {self.addresses[i] for i in ids})
         self.assertEqual({entry["session_id"] for entry in index}, set(ids.values()))
         for entry in index:
             self.assertEqual(entry["common_start_ns"], common)
             path = os.path.join(out, entry["dump"])
-            with open(os.path.join(path, "profd_manifest.json"), encoding="utf-8") as file:
-                metadata = json.load(file)["session"]["metadata"]
+            metadata = read_json(path, "profd_manifest.json")["session"]["metadata"]
             self.assertEqual(metadata["clock_offset_ns"], str(entry["clock_offset_ns"]))
         self.assertEqual(glob.glob(os.path.join(out, "**", ".part-*"), recursive=True), [])
         # What is there is left alone, and one that was lost comes again.
         marked = os.path.join(out, index[0]["dump"], "mine")
-        with open(marked, "w", encoding="utf-8") as file:
-            file.write("x")
+        write_text(marked, "x")
         shutil.rmtree(os.path.join(out, index[1]["dump"]))
         answer, _ = self.fleet([*GOOD, *REFUSING], "fetch", "--job", "whole", "--out", out)
         there = {dump["path"]: dump["was_there"] for node in answer["nodes"]
@@ -200,8 +198,7 @@ class Fleet(FleetCase):
         self.daemons[nodes[0]].ctl("stop", other)
         out = os.path.join(self.folder, "by-id")
         self.fleet(nodes, "fetch", fleet_id, "--out", out)
-        with open(os.path.join(out, "fleet.json"), encoding="utf-8") as file:
-            self.assertEqual({entry["session_id"] for entry in json.load(file)["dumps"]}, ids)
+        self.assertEqual({entry["session_id"] for entry in read_json(out, "fleet.json")["dumps"]}, ids)
         self.fleet(nodes, "stop", "0123456789ab", expect=4)
 
     def test_commands_that_ask(self):
@@ -261,8 +258,7 @@ class Fleet(FleetCase):
                               stdin=subprocess.DEVNULL) as process:
             # Blocked: it takes signals when it looks for them.
             def watching():
-                with open(f"/proc/{process.pid}/status", encoding="utf-8") as file:
-                    blocked = int(file.read().split("SigBlk:")[1].split()[0], 16)
+                blocked = int(read_text(f"/proc/{process.pid}/status").split("SigBlk:")[1].split()[0], 16)
                 return RUNNER or blocked >> (signal.SIGINT - 1) & 1
 
             eventually(watching, 60, what="profctl asks the nodes")
@@ -275,9 +271,8 @@ class Fleet(FleetCase):
     def test_a_file_of_nodes(self):
         path = os.path.join(self.folder, "nodes")
         host, port = self.addresses[GOOD[0]].rsplit(":", 1)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"# two\n\n{host}:[{port}]\nlocalhost:{port}  # the same by another name\n"
-                       f"{host}:{port}\nunix:{self.daemons[GOOD[1]].socket}\n")
+        write_text(path, f"# two\n\n{host}:[{port}]\nlocalhost:{port}  # the same by another name\n"
+                         f"{host}:{port}\nunix:{self.daemons[GOOD[1]].socket}\n")
         answer, stderr = self.fleet(("--nodes-file", path), "status")
         self.assertEqual([node["node"] for node in answer["nodes"]],
                          [f"{host}:{port}", f"localhost:{port}",
@@ -292,18 +287,16 @@ class Fleet(FleetCase):
             {"spec": {"nodeName": "localhost"}, "status": {"phase": "Running", "hostIP": "127.0.0.1"}},
             {"spec": {"nodeName": "localhost"}, "status": {"phase": "Running", "hostIP": "127.0.0.1"}},
             {"spec": {}, "status": {"phase": "Pending"}}]}
-        with open(kubectl, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\necho \"$@\" >" + programs + "/arguments\ncat <<'EOF'\n" +
-                       json.dumps(pods) + "\nEOF\n")
+        write_text(kubectl, "#!/bin/sh\necho \"$@\" >" + programs + "/arguments\ncat <<'EOF'\n" +
+                            json.dumps(pods) + "\nEOF\n")
         os.chmod(kubectl, 0o755)
         env = dict(os.environ, PATH=programs + ":" + os.environ["PATH"])
         port = self.addresses[GOOD[0]].rsplit(":", 1)[1]
         answer, _ = self.fleet(("--k8s", "app=train", "--k8s-namespace", "ml", "--node-port", port),
                                "status", env=env)
         self.assertEqual([node["node"] for node in answer["nodes"]], ["localhost"])
-        with open(programs + "/arguments", encoding="utf-8") as file:
-            self.assertEqual(file.read().split(), ["get", "pods", "--selector=app=train",
-                                                   "--output=json", "--namespace=ml"])
+        self.assertEqual(read_text(programs + "/arguments").split(),
+                         ["get", "pods", "--selector=app=train", "--output=json", "--namespace=ml"])
 
 
 if __name__ == "__main__":

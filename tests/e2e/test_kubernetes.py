@@ -12,6 +12,7 @@ import unittest
 
 import helm_chart
 from profd_harness import PROFD, REPO, RUNNER, main, profctl
+from text_files import read_text, write_text
 
 CHART = os.path.join(REPO, "docs", "deploy", "helm", "profd")
 FOLDER = os.path.join(REPO, "docs", "deploy", "kubernetes")
@@ -48,8 +49,7 @@ LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
 
 
 def load(name, folder=FOLDER):
-    with open(os.path.join(folder, name), encoding="utf-8") as file:
-        return parse(file.read(), name)
+    return parse(read_text(folder, name), name)
 
 
 def parse(text, name):
@@ -150,8 +150,7 @@ class Manifests(unittest.TestCase):
         self.assertFalse(context["allowPrivilegeEscalation"])
         self.assertTrue(context["readOnlyRootFilesystem"])
         self.assertEqual(context["capabilities"]["drop"], ["ALL"])
-        with open(os.path.join(REPO, "systemd", "profd.service.in"), encoding="utf-8") as file:
-            unit = file.read()
+        unit = read_text(REPO, "systemd", "profd.service.in")
         wanted = {word for line in re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.M)
                   for word in line.split()}
         self.assertEqual({"CAP_" + name for name in context["capabilities"]["add"]}, wanted)
@@ -171,8 +170,7 @@ class Manifests(unittest.TestCase):
             tls = os.path.join(folder, "tls")
             profctl("tls", "init", tls, "--hosts", "node1", "--users", "alice")
             config = os.path.join(folder, "profd.toml")
-            with open(config, "w", encoding="utf-8") as file:
-                file.write(text.replace("/etc/profd/tls", tls))
+            write_text(config, text.replace("/etc/profd/tls", tls))
             done = subprocess.run(RUNNER + [PROFD, "--check-config", "--config", config],
                                   capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -256,8 +254,7 @@ class Chart(unittest.TestCase):
         self.assertEqual(settings[0], settings[1])
 
     def test_its_version_is_ours(self):
-        with open(os.path.join(REPO, "CMakeLists.txt"), encoding="utf-8") as file:
-            version = re.search(r"^project\(profd VERSION ([\d.]+)", file.read(), re.M)[1]
+        version = re.search(r"^project\(profd VERSION ([\d.]+)", read_text(REPO, "CMakeLists.txt"), re.M)[1]
         chart, = load("Chart.yaml", CHART)
         self.assertEqual((chart["apiVersion"], chart["appVersion"], chart["version"]), ("v2", version, version))
 
@@ -291,11 +288,9 @@ class Chart(unittest.TestCase):
 
 class Image(unittest.TestCase):
     def test_installed_files_are_packaged(self):
-        with open(os.path.join(REPO, "docs", "deploy", "container", "Dockerfile"), encoding="utf-8") as file:
-            recipe = file.read()
+        recipe = read_text(REPO, "docs", "deploy", "container", "Dockerfile")
         self.assertRegex(recipe, r"(?m)^FROM debian:12-slim$")
-        with open(os.path.join(REPO, "packaging", "debian", "control"), encoding="utf-8") as file:
-            packages = re.findall(r"^Package: (.*)$", file.read(), re.M)
+        packages = re.findall(r"^Package: (.*)$", read_text(REPO, "packaging", "debian", "control"), re.M)
         installed = re.findall(r"/packages/(\w+)_\*", recipe)
         self.assertEqual(installed, ["profd", "profctl"])
         self.assertLessEqual(set(installed), set(packages))

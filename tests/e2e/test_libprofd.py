@@ -12,7 +12,9 @@ import sys
 import tempfile
 import unittest
 
+from prof_reader import marks_by_time
 from profd_harness import BUILD, REPO, RUNNER, Daemon, eventually, is_sanitized, main, scaled, temp_folder
+from text_files import read_json, read_text
 
 TRAIN = os.path.join(BUILD, "bin", "train_example")
 LIBRARY = os.path.join(BUILD, "lib", "libprofd.so.0")
@@ -74,8 +76,7 @@ class Training:
         return self.process.pid
 
     def output(self):
-        with open(self.log.name, encoding="utf-8") as file:
-            return file.read()
+        return read_text(self.log.name)
 
     def finish(self):
         """Its output; it must have ended by itself and well."""
@@ -106,14 +107,6 @@ def session_of(output):
     if found is None:
         raise AssertionError(output)
     return json.loads(found[1])
-
-
-def marks_of(dump):
-    """host/profd/marks.tsv as dictionaries, in time order."""
-    with open(os.path.join(dump, "host", "profd", "marks.tsv"), encoding="utf-8") as file:
-        rows = [line.rstrip("\n").split("\t") for line in file]
-    entries = [dict(zip(rows[0], row)) for row in rows[1:]]
-    return sorted(entries, key=lambda entry: int(entry["time_ns"]))
 
 
 class LibprofdCase(unittest.TestCase):
@@ -163,7 +156,7 @@ class InTraining(LibprofdCase):
             training.end()
         done = daemon.until_state(session, "done")
         self.assertGreater(done["records"], 0)
-        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+        self.assert_marks(marks_by_time(done["dump_path"]), training.pid)
 
     def test_modes_that_keep_the_environment_from_it(self):
         daemon = self.daemon()
@@ -181,14 +174,13 @@ class InTraining(LibprofdCase):
         session = session_of(output)
         self.assertEqual(session["state"], "done", output)
         self.assertEqual(self.sessions(daemon)[0]["label"], "train_example")
-        entries = marks_of(session["dump_path"])
+        entries = marks_by_time(session["dump_path"])
         self.assert_marks(entries, training.pid)
         begun = {int(entry["value"]) for entry in entries if entry["kind"] == "step_begin"}
         # The step after the last may have begun when the daemon hears of the end.
         self.assertLessEqual(begun, {3, 4, 5, 6, 7})
         self.assertIn(5, begun)
-        with open(os.path.join(session["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
-            self.assertIn("example", json.dumps(json.load(file)))  # profd_set_metadata
+        self.assertIn("example", json.dumps(read_json(session["dump_path"], "profd_manifest.json")))  # profd_set_metadata
 
     def test_wrong_options_do_not_stop_the_training(self):
         daemon = self.daemon()
@@ -206,7 +198,7 @@ class InTraining(LibprofdCase):
             session = self.running_with_marks(daemon)
             training.end(signal.SIGKILL)
         done = daemon.until_state(session, "done")
-        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+        self.assert_marks(marks_by_time(done["dump_path"]), training.pid)
         # And the next one is served.
         with Training(self.socket(daemon), "--steps", 2, "--step-ms", 5) as training:
             self.assertIn("attached: yes", training.finish())
@@ -219,8 +211,7 @@ class InTraining(LibprofdCase):
         with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, cwd=folder, **where) as training:
             session = self.running_with_marks(daemon)
             children = f"/proc/{training.pid}/task/{training.pid}/children"
-            with open(children, encoding="ascii") as file:
-                self.assertEqual(file.read(), "", "the program has no child that it does not know")
+            self.assertEqual(read_text(children), "", "the program has no child that it does not know")
             training.end(signal.SIGKILL)
         name = os.path.basename(daemon.until_state(session, "done")["dump_path"])
         copy = os.path.join(folder, "made", "by", "it", name)
@@ -262,7 +253,7 @@ class InTraining(LibprofdCase):
         done = daemon.until_state(first, "done")
         self.assertEqual(len(self.sessions(daemon)), 1)
         self.assertEqual(before, done["dump_path"])
-        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+        self.assert_marks(marks_by_time(done["dump_path"]), training.pid)
 
     def test_a_session_ended_by_a_stopped_daemon_does_not_begin_again(self):
         daemon = self.daemon()
@@ -300,7 +291,7 @@ class InTraining(LibprofdCase):
             done = daemon.until_state(session, "done")
             # What is not requested is not sent.
             eventually(lambda: not training.output().rstrip().endswith("profiled"))
-        self.assert_marks(marks_of(done["dump_path"]), training.pid)
+        self.assert_marks(marks_by_time(done["dump_path"]), training.pid)
 
     @unittest.skipIf(is_sanitized() or RUNNER, "of this machine's ordinary build")
     def test_marks_of_mstx(self):
@@ -313,7 +304,7 @@ class InTraining(LibprofdCase):
             finally:
                 job.kill()
         done = daemon.until_state(session, "done")
-        entries = marks_of(done["dump_path"])
+        entries = marks_by_time(done["dump_path"])
         seen = {(entry["kind"], entry["domain"], entry["name"]) for entry in entries}
         self.assertEqual(seen, {("mark", "", "dataloader"), ("range_start", "communication", "all-reduce"),
                                 ("range_start", "communication", "broadcast"), ("range_end", "", "")})
@@ -321,8 +312,7 @@ class InTraining(LibprofdCase):
         with tempfile.TemporaryDirectory() as out:
             daemon.ctl("export", done["dump_path"], "--format", "trace", "--out", out)
             [path] = glob.glob(os.path.join(out, "**", "*.json"), recursive=True)
-            with open(path, encoding="utf-8") as file:
-                events = json.load(file)
+            events = read_json(path)
         events = events["traceEvents"] if isinstance(events, dict) else events
         rows = {event["args"]["name"].split(": ", 1)[1] for event in events
                 if event.get("name") == "thread_name" and "Ranges" in event["args"]["name"]}
@@ -355,8 +345,7 @@ class Binary(unittest.TestCase):
                                 text=True, check=True).stdout
         exported = {line.split()[2].split("@")[0] for line in listed.splitlines()
                     if line.split()[1] != "A"}
-        with open(os.path.join(REPO, "client", "libprofd", "profd.h"), encoding="utf-8") as file:
-            declared = set(re.findall(r"^PROFD_API [\w ]+?\*?\s*(profd_\w+)\(", file.read(), re.M))
+        declared = set(re.findall(r"^PROFD_API [\w ]+?\*?\s*(profd_\w+)\(", read_text(REPO, "client", "libprofd", "profd.h"), re.M))
         self.assertGreater(len(declared), 15)
         self.assertEqual(exported, declared)
 
@@ -387,10 +376,8 @@ class Binary(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_the_manual_page_has_all_of_the_header(self):
-        with open(os.path.join(REPO, "client", "libprofd", "profd.h"), encoding="utf-8") as file:
-            header = file.read().split("namespace profd")[0]
-        with open(os.path.join(REPO, "client", "libprofd", "libprofd.3"), encoding="utf-8") as file:
-            page = file.read()
+        header = read_text(REPO, "client", "libprofd", "profd.h").split("namespace profd")[0]
+        page = read_text(REPO, "client", "libprofd", "libprofd.3")
         functions = re.findall(r"^PROFD_API [\w ]+?\*?\s*(profd_\w+)\(", header, re.M)
         for name in functions:
             self.assertRegex(page, rf"(?m)^\.Fn {name} \"")

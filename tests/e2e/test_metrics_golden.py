@@ -19,6 +19,7 @@ import urllib.request
 
 from attach_client import Client, Ring
 from profd_harness import (ALL_OPTIONS, REPO, Daemon, eventually, main, parse_metrics, scaled)
+from text_files import read_text
 
 GOLDEN = os.path.join(REPO, "tests", "golden", "metrics")
 UPDATE = bool(os.environ.get("PROFD_UPDATE_GOLDEN"))
@@ -65,8 +66,7 @@ def contract(text):
 
 def scenario_text(name):
     """The chip's scenario with two devices: more have the same names."""
-    with open(os.path.join(REPO, "sim", "scenarios", name + ".toml"), encoding="utf-8") as file:
-        text = re.sub(r"^devices = \d+$", "devices = 2", file.read(), flags=re.M)
+    text = re.sub(r"^devices = \d+$", "devices = 2", read_text(REPO, "sim", "scenarios", name + ".toml"), flags=re.M)
     return text + TROUBLE.format(pid=os.getpid())
 
 
@@ -108,8 +108,7 @@ class Closing:
 
 
 def golden_lines(names, chip):
-    with open(os.path.join(GOLDEN, names + ".txt"), encoding="utf-8") as file:
-        rows = [line.partition(" | ") for line in file.read().splitlines() if not line.startswith("#")]
+    rows = [line.partition(" | ") for line in read_text(GOLDEN, names + ".txt").splitlines() if not line.startswith("#")]
     return [line for line, bar, chips in rows if not bar or chip in chips.split()]
 
 
@@ -122,9 +121,7 @@ def golden_rows(lines_of):
 
 def npu_exporter_contract():
     """{(name, labels)} as tests/golden/npu_exporter_names.txt has them."""
-    with open(os.path.join(REPO, "tests", "golden", "npu_exporter_names.txt"),
-              encoding="utf-8") as file:
-        rows = [line.split("|") for line in file.read().splitlines() if not line.startswith("#")]
+    rows = [line.split("|") for line in read_text(REPO, "tests", "golden", "npu_exporter_names.txt").splitlines() if not line.startswith("#")]
     return {(name, ",".join(sorted(labels.split(",")))) for name, labels, _ in rows}
 
 

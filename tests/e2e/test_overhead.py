@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What profd may cost: above its budget the daemon reads less often, and processes leave kinds out; both say it."""
 
-import json
 import os
 import signal
 import tempfile
@@ -9,6 +8,7 @@ import unittest
 
 from profd_harness import Daemon, eventually, main
 from sim_train import SimTrain
+from text_files import read_json, write_text
 
 # Above one percent of a core on any machine, in whatever build.
 HOST = ("host_cpu=50", "host_mem=50", "host_net=10")
@@ -33,8 +33,7 @@ def losses(manifest, reason):
 
 
 def manifest_of(session):
-    with open(os.path.join(session["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
-        return json.load(file)
+    return read_json(session["dump_path"], "profd_manifest.json")
 
 
 class Overhead(unittest.TestCase):
@@ -91,8 +90,7 @@ class Overhead(unittest.TestCase):
             # 0.1 % of a core for the 10 s that it took to see it.
             self.assertGreater(collectors[pids[0]]["cpu_ns"], 10e6)
             limits = os.path.join(folder, "limits.toml")
-            with open(limits, "w", encoding="utf-8") as file:
-                file.write("[host_profiling]\ncpus = 0.0001\n")
+            write_text(limits, "[host_profiling]\ncpus = 0.0001\n")
             found = {f["check"]: f for f in d.ctl("advise", ended["dump_path"], "--limits", limits)["findings"]}
             seconds = (manifest["session"]["end_raw_ns"] - manifest["session"]["start_raw_ns"]) / 1e9
             row, = found["host_profiling"]["table"]["rows"]

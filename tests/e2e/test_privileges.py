@@ -11,6 +11,7 @@ import unittest
 
 from profd_harness import (ALICE, BUILD, IS_ROOT, REPO, TEST_GROUP, Daemon, eventually, group_id, main, scenario_text,
                            shutil, temp_folder, tempfile)
+from text_files import read_text, write_text
 
 SETPRIV = shutil.which("setpriv")
 PROFD_USER = 61009
@@ -26,8 +27,7 @@ ALL = frozenset(LOST)
 
 
 def unit_capabilities():
-    with open(os.path.join(REPO, "systemd", "profd.service.in"), encoding="utf-8") as file:
-        return set(re.findall(r"^CapabilityBoundingSet=(CAP_\w+)", file.read(), re.M))
+    return set(re.findall(r"^CapabilityBoundingSet=(CAP_\w+)", read_text(REPO, "systemd", "profd.service.in"), re.M))
 
 
 class Confined(Daemon):
@@ -40,8 +40,7 @@ class Confined(Daemon):
         # Unattached, of a user, with its job in its environment only.
         self.training = subprocess.Popen(["sleep", "600"], env={"PROFD_JOB_ID": "plain", "RANK": "3"}, user=ALICE,
                                          group=ALICE, extra_groups=[])
-        with open(self.processes, "w", encoding="ascii") as file:
-            file.write(f"{self.training.pid} 0\n")
+        write_text(self.processes, f"{self.training.pid} 0\n")
         os.chmod(self.folder, 0o755)
         text = scenario_text(processes_file=self.processes, faults=how.pop("faults", ()))
         super().__init__(scenario_text=text, config={"daemon": {"socket_group": TEST_GROUP, "admin_group": ""}}, **how)
@@ -146,8 +145,7 @@ class Privileges(unittest.TestCase):
 
     def test_the_table_is_the_unit(self):
         self.assertEqual(unit_capabilities(), ALL)
-        with open(os.path.join(REPO, "docs", "security-model.md"), encoding="utf-8") as file:
-            text = file.read()
+        text = read_text(REPO, "docs", "security-model.md")
         for name in ALL:
             self.assertIn(f"| `{name}` |", text)
 
@@ -170,8 +168,7 @@ class Privileges(unittest.TestCase):
 
     def test_as_user_profd(self):
         with Confined(ALL, user=PROFD_USER) as d:
-            with open(f"/proc/{d.pid}/status", encoding="ascii") as file:
-                self.assertIn(f"Uid:\t{PROFD_USER}\t", file.read())
+            self.assertIn(f"Uid:\t{PROFD_USER}\t", read_text(f"/proc/{d.pid}/status"))
             self.assert_lost(d, set())
 
     def test_as_user_profd_with_nothing(self):

@@ -12,6 +12,7 @@ import textwrap
 import unittest
 
 import profd_harness
+from prof_reader import marks_by_time
 from profd_harness import BUILD, REPO, Daemon, eventually, is_sanitized, scaled
 
 
@@ -49,15 +50,6 @@ def answer(result):
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
-def marks(dump):
-    """[(kind, name or step)] in time order, from host/profd/marks.tsv."""
-    with open(os.path.join(dump, "host", "profd", "marks.tsv"), encoding="utf-8") as file:
-        rows = [line.rstrip("\n").split("\t") for line in file]
-    heading = rows[0]
-    entries = [dict(zip(heading, row)) for row in rows[1:]]
-    return sorted(entries, key=lambda e: int(e["time_ns"]))
-
-
 LOOP = """
     import json, time, profd
     with profd.profile({"sys_interconnection_freq": 50}, strict=True) as p:
@@ -83,7 +75,7 @@ class Python(unittest.TestCase):
         summary = answer(python(LOOP, self.d))
         self.assertEqual(summary["state"], "done")
         self.assertGreater(summary["records"], 0)
-        found = marks(summary["dump_path"])
+        found = marks_by_time(summary["dump_path"])
         steps = [int(e["value"]) for e in found if e["kind"] == "step_begin"]
         self.assertEqual(steps, list(range(5)))
         self.assertEqual([e["name"] for e in found if e["kind"] == "mark"],
@@ -125,7 +117,7 @@ class Python(unittest.TestCase):
             print(json.dumps(p.stop()))
         """, self.d))
         self.assertEqual(summary["state"], "done", summary)
-        begun = [int(e["value"]) for e in marks(summary["dump_path"]) if e["kind"] == "step_begin"]
+        begun = [int(e["value"]) for e in marks_by_time(summary["dump_path"]) if e["kind"] == "step_begin"]
         self.assertIn(4, begun)
         self.assertLessEqual(set(begun), {3, 4, 5})
 
@@ -148,7 +140,7 @@ class Python(unittest.TestCase):
         self.assertEqual([summary for _, summary in ready], summaries)
         for summary, steps in zip(summaries, ([3, 4], [7, 8])):
             self.assertEqual(summary["state"], "done")
-            found = marks(summary["dump_path"])
+            found = marks_by_time(summary["dump_path"])
             for kind in ("step_begin", "step_end"):
                 self.assertEqual([int(e["value"]) for e in found if e["kind"] == kind], steps)
             self.assertEqual([e["name"] for e in found if e["kind"] == "push"], [f"forward {n}" for n in steps])
@@ -167,7 +159,7 @@ class Python(unittest.TestCase):
         """, self.d)
         summary = answer(result)
         self.assertEqual(summary["state"], "done")
-        begun = [int(e["value"]) for e in marks(summary["dump_path"]) if e["kind"] == "step_begin"]
+        begun = [int(e["value"]) for e in marks_by_time(summary["dump_path"]) if e["kind"] == "step_begin"]
         self.assertEqual(begun, [0, 1])
 
     def test_durations_and_switches_as_python_has_them(self):
@@ -290,7 +282,7 @@ class Python(unittest.TestCase):
         session = eventually(lambda: next(
             (s for s in self.d.ctl("list")["sessions"]
              if s["job_id"] == "77001" and s["state"] == "done"), None))
-        found = marks(session["dump_path"])
+        found = marks_by_time(session["dump_path"])
         self.assertEqual([int(e["value"]) for e in found if e["kind"] == "step_begin"], [0, 1, 2])
         self.assertEqual({e["kind"] for e in found}, {"step_begin", "step_end"}, "msproftx is off")
 

@@ -14,6 +14,7 @@ HARNESS = os.path.join(HERE, "..", "harness")
 sys.path.insert(0, HARNESS)
 import slurm_cluster
 from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, profctl, scaled, temp_folder
+from text_files import write_text
 
 DEPLOY = os.path.join(REPO, "docs", "deploy")
 HOST_CPU = ("--collector", "host_cpu=10")
@@ -77,12 +78,11 @@ class SlurmCase(unittest.TestCase):
     def wrapper(cls, name, defaults=""):
         """slurmd gives its scripts no environment: what a node's /etc would say stands here."""
         path = os.path.join(cls.folder, name)
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(f"#!/bin/sh\nexport PROFD_SOCKET={cls.daemon.socket}\n"
-                      f"export PROFCTL={cls.programs}/profctl\n"
-                      f"export PROFD_SLURM_DEFAULTS={defaults}\n"
-                      f"echo \"$SLURM_JOB_ID\" >>{path}.ran\n"
-                      f"exec {DEPLOY}/slurm/{name}\n")
+        write_text(path, f"#!/bin/sh\nexport PROFD_SOCKET={cls.daemon.socket}\n"
+                         f"export PROFCTL={cls.programs}/profctl\n"
+                         f"export PROFD_SLURM_DEFAULTS={defaults}\n"
+                         f"echo \"$SLURM_JOB_ID\" >>{path}.ran\n"
+                         f"exec {DEPLOY}/slurm/{name}\n")
         os.chmod(path, 0o755)
         return path
 
@@ -97,9 +97,8 @@ class SlurmCase(unittest.TestCase):
         script = os.path.join(self.folder, "train.py")
         folder = tempfile.mkdtemp(dir=self.folder)
         os.chmod(folder, 0o777)
-        with open(script, "w", encoding="utf-8") as out:
-            out.write(TRAINING.format(harness=os.path.abspath(HARNESS), folder=folder,
-                                      attach=self.daemon.node["attach_socket"]))
+        write_text(script, TRAINING.format(harness=os.path.abspath(HARNESS), folder=folder,
+                                           attach=self.daemon.node["attach_socket"]))
         job = self.cluster.popen("srun", "-n", tasks, "--overcommit", "--job-name", "train",
                                  sys.executable, script)
         self.addCleanup(self.end_process, job)
@@ -187,8 +186,7 @@ class Prolog(SlurmCase):
     @classmethod
     def scripts(cls):
         defaults = os.path.join(cls.folder, "defaults")
-        with open(defaults, "w", encoding="utf-8") as out:
-            out.write('PROFD_SLURM_OPTIONS="--collector host_cpu=10"\n')
+        write_text(defaults, 'PROFD_SLURM_OPTIONS="--collector host_cpu=10"\n')
         return {"Prolog": cls.wrapper("profd-prolog.sh", defaults),
                 "Epilog": cls.wrapper("profd-epilog.sh"),
                 "TaskProlog": cls.wrapper("profd-task-prolog.sh"), "PrologFlags": "Alloc"}

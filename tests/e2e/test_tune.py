@@ -17,6 +17,7 @@ import unittest
 from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, RUNNER, SHARED_DATA, TEST_GROUP, demote, eventually, group_id,
                            main, profctl, scaled)
 from test_activity import ActivityCase
+from text_files import read_json, read_text, write_text
 
 SIM_TRAIN = os.path.join(BUILD, "sim", "sim_train")
 RESULT = re.compile(r"^aoe_result_opat_\d{17}_pid\d+\.json$")
@@ -51,8 +52,7 @@ class TuneCase(ActivityCase):
             os.mkdir(folder)
             os.chmod(folder, 0o777)
         self.job_path = os.path.join(self.folder, "tuned.toml")
-        with open(self.job_path, "w", encoding="utf-8") as file:
-            file.write(JOB)
+        write_text(self.job_path, JOB)
 
     def environment(self, **more):
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("AOE_", "TUNE_", "PROFILING_"))}
@@ -133,8 +133,7 @@ class EndToEnd(TuneCase):
     def assert_report(self, run, names):
         path = os.path.join(self.folder, "report.html")
         self.daemon.ctl("report", run, "-o", path, "--tuning", self.results)
-        with open(path, encoding="utf-8") as file:
-            packed = re.search(r'id="profd-data"[^>]*>([^<]+)<', file.read())[1]
+        packed = re.search(r'id="profd-data"[^>]*>([^<]+)<', read_text(path))[1]
         data = json.loads(gzip.decompress(base64.b64decode(packed)))
         self.assertEqual({row["name"] for task in data["tuning"]["files"][0]["tasks"] for row in task["operators"]}, names)
 
@@ -252,8 +251,7 @@ class KnownAnswers(unittest.TestCase):
     def test_samples_of_the_requirement(self):
         for which in ("opat", "sgat"):
             folder = os.path.join(SHARED_DATA, "aoe", which)
-            with open(os.path.join(folder, "answers.json"), encoding="utf-8") as file:
-                answers = json.load(file)["values"]
+            answers = read_json(folder, "answers.json")["values"]
             done = profctl("--json", "tune", "show", folder)
             (file,) = json.loads(done.stdout)["files"]
             (task,) = file["tasks"]

@@ -1,6 +1,5 @@
 """Exports a directory in all formats and compares every value with a Reference."""
 
-import csv
 import glob
 import json
 import math
@@ -16,6 +15,7 @@ from expected_timeline import SLOTS, Timeline
 from perfetto_reader import Trace
 from profd_harness import REPO, profctl, temp_folder
 from reference import Reference
+from text_files import read_json, read_rows, read_text
 
 FORMATS = "csv,trace,perfetto,sqlite,jsonl"
 OURS = {"step_range_statistics"}  # tables the vendor has none for
@@ -69,16 +69,14 @@ class Export:
     def csv(self):
         tables = {}
         for name in glob.glob(os.path.join(self._out, "*.csv")):
-            with open(name, newline="", encoding="utf-8") as file:
-                tables[os.path.basename(name).rsplit("_", 1)[0]] = list(csv.reader(file))
+            tables[os.path.basename(name).rsplit("_", 1)[0]] = read_rows(name)
         return tables
 
     def events(self):
         name = self.one("msprof_*.json")
         if name is None:
             return []
-        with open(name, encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(name)
 
     def database(self):
         connection = sqlite3.connect(self.one("msprof_*.db"))
@@ -98,8 +96,7 @@ class FidelityCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        with open(os.path.join(REPO, "export/table.cc"), encoding="utf-8") as file:
-            cls.columns = table_columns(file.read())
+        cls.columns = table_columns(read_text(REPO, "export/table.cc"))
 
     def setUp(self):
         self.folder = temp_folder(self)

@@ -8,6 +8,7 @@ import unittest
 import run_tests
 from advise_case import BEGIN, AdviseCase, advise, found, x
 from profd_harness import SHARED_DATA, profctl
+from text_files import read_json, read_text, write_text
 
 # Sections of the advisor's report, and its sheets.
 SECTIONS = {"slow rank": "slow_rank", "slow link": "slow_link", "Environment Variable Issues": "environment", "AICPU Issues": "aicpu",
@@ -304,16 +305,13 @@ class Advise(AdviseCase):
         advise(code=2)
         out = os.path.join(self.folder, "out")
         advise(run, "-o", out)
-        with open(os.path.join(out, "advice.json"), encoding="utf-8") as file:
-            self.assertEqual(json.load(file)["findings"][0]["check"], "gc")
-        with open(os.path.join(out, "advice.html"), encoding="utf-8") as file:
-            self.assertIn("profd-data", file.read())
+        self.assertEqual(read_json(out, "advice.json")["findings"][0]["check"], "gc")
+        self.assertIn("profd-data", read_text(out, "advice.html"))
         self.assertIn("--force", advise(run, "-o", out, code=3)["error"]["message"])
         listed = advise("--list")["checks"]
         self.assertEqual({limit["name"]: limit["value"] for check in listed if check["check"] == "gc" for limit in check["limits"]}, {"least_us": 1000})
         limits = os.path.join(self.folder, "limits.toml")
-        with open(limits, "w", encoding="utf-8") as file:
-            file.write("[gc]\nleast_us = 500\n[priority]\nhigh = 0.125\n")
+        write_text(limits, "[gc]\nleast_us = 500\n[priority]\nhigh = 0.125\n")
         listed = advise("--list", "--limits", limits)
         self.assertEqual([each["value"] for check in listed["checks"] if check["check"] == "gc" for each in check["limits"]], [500])
         self.assertEqual([each["value"] for each in listed["limits"] if (each["check"], each["name"]) == ("priority", "high")], [0.125])
@@ -332,8 +330,7 @@ class KnownAdvice(unittest.TestCase):
             folder = os.path.join(SHARED_DATA, group, case)
             if not os.path.isdir(folder):
                 continue
-            with open(os.path.join(folder, "answers.json"), encoding="utf-8") as file:
-                want = json.load(file)["values"]
+            want = read_json(folder, "answers.json")["values"]
             reported = {SECTIONS[name]: priority or "info" for name, priority in want["report_sections_priority"].items() if name in SECTIONS}
             yield case, want, found(folder), reported
 
@@ -378,8 +375,7 @@ class KnownAdvice(unittest.TestCase):
 
     def test_api_compare(self):
         rank = lambda number: os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt")
-        with open(os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", "answers.json"), encoding="utf-8") as file:
-            want = json.load(file)["values"]["comparison_rank1_against_rank0"]
+        want = read_json(SHARED_DATA, "pytorch", "pt_text_level1", "answers.json")["values"]["comparison_rank1_against_rank0"]
         rows = {row[0]: row for row in found(rank(1), "--baseline", rank(0))["api_compare"]["table"]["rows"]}
         self.assertEqual(len(rows), want["issues_row_count"]["Api compare of Target and Bench"])
         for row in want["sheets_as_reported"]["Api compare of Target and Bench"]["rows"]:

@@ -11,6 +11,7 @@ import run_tests
 from advise_case import BEGIN, AdviseCase, advise, found, x
 from json_schema import errors
 from profd_harness import REPO, profctl
+from text_files import read_json, read_text
 from xlsx_reader import Workbook
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -94,8 +95,7 @@ class Reports(AdviseCase):
         self.assertEqual(len(cell), 32_767)
         self.assertTrue(cell.startswith("nnn") and cell.endswith("(cut; 40000 characters)"))
         self.assertIn("40000 characters is cut to 32767", book["notices"].rows[1][0])
-        with open(os.path.join(out, "advice.json"), encoding="utf-8") as file:
-            self.assertIn(name, file.read())
+        self.assertIn(name, read_text(out, "advice.json"))
 
     def test_files(self):
         run = self.rich()
@@ -108,8 +108,7 @@ class Reports(AdviseCase):
         self.assertEqual(len(os.listdir(out)), 4)
 
     def test_schema(self):
-        with open(os.path.join(REPO, "docs", "advice.schema.json"), encoding="utf-8") as file:
-            schema = json.load(file)
+        schema = read_json(REPO, "docs", "advice.schema.json")
         other = self.rich("other")
         for arguments in ((self.rich(),), (self.rich(), "--language", "zh"), (self.rich(), "--baseline", other), (self.run_of([], name="little"),)):
             got = advise(*arguments)
@@ -157,8 +156,7 @@ class Reports(AdviseCase):
         run = self.rich()
         got, out = self.report(run)
         printed = profctl("advise", run, "--format", "sarif").stdout
-        with open(os.path.join(out, "advice.sarif"), encoding="utf-8") as file:
-            self.assertEqual(json.load(file), json.loads(printed))
+        self.assertEqual(read_json(out, "advice.sarif"), json.loads(printed))
         sarif = json.loads(printed)
         self.assertEqual((sarif["version"], len(sarif["runs"])), ("2.1.0", 1))
         results, rules = sarif["runs"][0]["results"], sarif["runs"][0]["tool"]["driver"]["rules"]
@@ -199,13 +197,11 @@ class Reports(AdviseCase):
     def test_page(self):
         for language in ("en", "zh"):
             got, out = self.report(self.rich(language), "--language", language)
-            with open(os.path.join(out, "advice.html"), encoding="utf-8") as file:
-                page = file.read()
+            page = read_text(out, "advice.html")
             packed = re.search('<script id="profd-data"[^>]*>([^<]*)</script>', page).group(1)
             data = json.loads(gzip.decompress(base64.b64decode(packed)))
             self.assertEqual((data["language"], data["findings"]), (language, got["findings"]))
-        with open(os.path.join(REPO, "analysis", "page", "pages_advice.js"), encoding="utf-8") as file:
-            script = file.read()
+        script = read_text(REPO, "analysis", "page", "pages_advice.js")
         words = re.findall(r"\{en: '([^']*)', zh: '([^']*)'", script)
         self.assertEqual(len(words), script.count("en: "))
         self.assertTrue(all(english and (CHINESE.search(chinese) or chinese == english) for english, chinese in words))

@@ -1,7 +1,6 @@
 """Many ranks: what profctl says of a cluster, and cluster_analysis_output (analysis 1.9, 2.4), against a generator of its own and
 the vendor's output beside the project."""
 
-import csv
 import json
 import math
 import os
@@ -14,19 +13,10 @@ from advise_case import advise, found
 from analysis_case import analyze
 from cluster_case import STEP_COLUMNS, TRANSPORTS, ClusterCase, ClusterRanks
 from profd_harness import SHARED_DATA
+from text_files import read_dicts, read_json
 
 STAGES = ((0, 1, 2, 3), (4, 5, 6, 7))
 OUT = "cluster_analysis_output"
-
-
-def load(*place):
-    with open(os.path.join(*place), encoding="utf-8") as file:
-        return json.load(file)
-
-
-def rows_of(*place):
-    with open(os.path.join(*place), encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 class Output(ClusterCase):
@@ -64,7 +54,7 @@ class Output(ClusterCase):
                              else [str(rank // 2 % 2), str(rank // 4), str(rank % 2)])
 
     def test_steps(self):
-        rows = rows_of(self.out, "cluster_step_trace_time.csv")
+        rows = read_dicts(self.out, "cluster_step_trace_time.csv")
         self.check_steps(rows, lambda name: name, lambda row: row["Step"])
         order = [(row["Step"], row["Type"] == "stage", row["Index"]) for row in rows]
         self.assertEqual(order, sorted(order))
@@ -85,7 +75,7 @@ class Output(ClusterCase):
                              sum(count for each in of for count, _ in each["Size Distribution"].values()))
 
     def test_communication(self):
-        got = load(self.out, "cluster_communication.json")
+        got = read_json(self.out, "cluster_communication.json")
         self.assertEqual(set(got), {self.set_of(group) for group in self.made.groups})
         seen = 0
         for (group, step, name), by_rank in self.made.operations.items():
@@ -110,7 +100,7 @@ class Output(ClusterCase):
         return {(ranks[source], ranks[destination]): link for links in self.made.links[key].values() for (source, destination), link in links.items()}
 
     def test_matrix(self):
-        got = load(self.out, "cluster_communication_matrix.json")
+        got = read_json(self.out, "cluster_communication_matrix.json")
         for key in self.made.links:
             group, step, name = key
             of_step = got[self.set_of(group)][f"step{step}"]
@@ -121,7 +111,7 @@ class Output(ClusterCase):
                 self.assertEqual({pair: link["Transit Size(MB)"] for pair, link in total.items()}, {pair: link["Transit Size(MB)"] for pair, link in want.items()})
 
     def test_groups(self):
-        got = load(self.out, "communication_group.json")
+        got = read_json(self.out, "communication_group.json")
         self.assertEqual(got["p2p"], [list(stage) for stage in STAGES])
         self.assertEqual(sorted(map(tuple, got["collective"])), sorted(ranks for _, _, ranks, p2p in self.made.groups.values() if not p2p))
         self.assertEqual({each["group_name"]: (each["group_id"], each["pg_name"], tuple(each["rank_set"]), each["type"] == "p2p")
@@ -363,19 +353,19 @@ class VendorsOutput(ClusterCase):
             shutil.copytree(os.path.join(case, rank), os.path.join(self.folder, "run", rank))
         analyze(os.path.join(self.folder, "run"), "--only", "cluster", "--cluster-out", self.folder)
         want = os.path.join(case, "peer_output", "cluster")
-        for mine, theirs in zip(rows_of(self.folder, OUT, "cluster_step_trace_time.csv"), rows_of(want, "cluster_step_trace_time.csv"), strict=True):
+        for mine, theirs in zip(read_dicts(self.folder, OUT, "cluster_step_trace_time.csv"), read_dicts(want, "cluster_step_trace_time.csv"), strict=True):
             self.assertEqual(list(mine), list(theirs))
             for column, value in theirs.items():
                 self.assertTrue(mine[column] == value or math.isclose(float(mine[column]), float(value), abs_tol=1e-6), (column, mine[column], value))
         for name in ("cluster_communication.json", "cluster_communication_matrix.json", "communication_group.json"):
-            self.assert_same(load(self.folder, OUT, name), load(want, name), (name,))
+            self.assert_same(read_json(self.folder, OUT, name), read_json(want, name), (name,))
 
     def test_operations_before_steps(self):
         """Releases differ in which of the two keys is the outer one."""
         made = os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", "peer_output", "cluster")
         shutil.copytree(made, os.path.join(self.folder, "a", OUT))
         shutil.copytree(made, os.path.join(self.folder, "b", OUT))
-        groups = load(made, "cluster_communication.json")
+        groups = read_json(made, "cluster_communication.json")
         turned = {group: {} for group in groups}
         for group, steps in groups.items():
             for step, operations in steps.items():
@@ -421,9 +411,9 @@ class VendorsOutput(ClusterCase):
         """What MindInsight's cluster analysis made of four ranks: two stages, of which the second computes longer."""
         case = os.path.join(SHARED_DATA, "mindinsight", "cluster_propose")
         got = analyze(case, "--cluster-out", self.folder)
-        rows = {(row["Index"], row["Step"]): row for row in rows_of(self.folder, OUT, "cluster_step_trace_time.csv")}
+        rows = {(row["Index"], row["Step"]): row for row in read_dicts(self.folder, OUT, "cluster_step_trace_time.csv")}
         for rank in got["ranks"]:
-            want = rows_of(case, f"ascend_cluster_analyse_pipeline-parallel_2_4_{rank['rank']}.csv")[:-1]  # the last is the average
+            want = read_dicts(case, f"ascend_cluster_analyse_pipeline-parallel_2_4_{rank['rank']}.csv")[:-1]  # the last is the average
             self.assertEqual(len(rank["steps"]), len(want))
             for step, of in zip(rank["steps"], want):
                 row = rows[str(rank["rank"]), str(step["step"])]

@@ -1,9 +1,7 @@
 """step_trace_time.csv, communication.json and communication_matrix.json against the plan the records were written from;
 and the rules that are used here against files of PyTorch's profiler, where those are there."""
 
-import csv
 import glob
-import json
 import math
 import os
 import tempfile
@@ -16,6 +14,7 @@ from comparison import FolderCase
 from profd_harness import SHARED_DATA, profctl
 from test_operator_cuts import Dump
 from test_operators import executions
+from text_files import read_json, read_rows, read_text
 
 ON_CHIP, HCCS, PCIE, ROCE, SIO, HCCS_SW = 0, 1, 2, 3, 4, 5
 LINK_OF = {ON_CHIP: "LOCAL", HCCS: "HCCS", PCIE: "PCIE", SIO: "SIO", HCCS_SW: "HCCS"}
@@ -96,8 +95,7 @@ class CollectivesTest(FolderCase):
         return out
 
     def load(self, out, name):
-        with open(os.path.join(out, name), encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(out, name)
 
     def same(self, have, want, where=""):
         """Keys and their order, and every value; sums of doubles but for their last bits."""
@@ -133,8 +131,7 @@ class CollectivesTest(FolderCase):
     def check_times(self, out, dump, steps):
         kinds = times_of(dump)
         receives = [(start, end) for op, _, _, start, end in dump.operation_rows() if op.name == "hcom_receive_"]
-        with open(os.path.join(out, "step_trace_time.csv"), encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file))
+        rows = read_rows(out, "step_trace_time.csv")
         self.assertEqual(rows[0], ["Step", "Computing", "Communication(Not Overlapped)", "Overlapped", "Communication",
                                    "Free", "Stage", "Bubble", "Communication(Not Overlapped and Exclude Receive)",
                                    "Preparing"])
@@ -171,8 +168,7 @@ class CollectivesTest(FolderCase):
         for device in (0, 1):
             dump.operation("hcom_allReduce_", "group_a", 2_000, device=device, thread=77 + 100 * device)
         out = self.export(dump)
-        with open(os.path.join(out, "step_trace_time.csv"), encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        lines = read_text(out, "step_trace_time.csv").splitlines()
         self.assertTrue(lines[0].startswith("Device_id,Step,"))
         self.assertEqual([line[:3] for line in lines[1:]], ["0,,", "1,,"])
         self.assertEqual(len(self.load(out, "communication_0.json")["step"]["collective"]), 2)

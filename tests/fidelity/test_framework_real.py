@@ -15,6 +15,7 @@ import run_tests
 from channels import BEGIN_US, DEVICE_COUNT, HOST_RAW
 from make_framework import Framework, Operator
 from profd_harness import SHARED_DATA, profctl, temp_folder
+from text_files import read_json
 
 DATA = os.path.join(SHARED_DATA, "pytorch",
                     "pt_text_level1")
@@ -35,8 +36,7 @@ class Rank:
 
     def __init__(self, folder):
         self.folder = os.path.join(folder, "ASCEND_PROFILER_OUTPUT")
-        with open(os.path.join(self.folder, "trace_view.json"), encoding="utf-8") as file:
-            events = json.load(file)
+        events = read_json(self.folder, "trace_view.json")
         layers = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
         slices = [e for e in events if e["ph"] == "X"]
         self.operators = [e for e in slices if e.get("cat") == "cpu_op"]
@@ -102,8 +102,7 @@ class Dump(made.Operators):
         if place == "host":
             return
         path = os.path.join(self.folder(place), f"info.json.{place}")
-        with open(path, encoding="utf-8") as file:
-            info = json.load(file)
+        info = read_json(path)
         info["DeviceInfo"][0]["hwts_frequency"] = "1000"
         with open(path, "w", encoding="utf-8") as file:
             json.dump(info, file)
@@ -161,8 +160,7 @@ class RealFrameworkTest(unittest.TestCase):
                 self.assertTrue(math.isclose(float(a), float(b), abs_tol=0.05, rel_tol=1e-5), (one[0], one[3:], other[3:]))
 
     def check_timeline(self, rank, out):
-        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
-            events = json.load(file)
+        events = read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
         since = lambda e: ns(e["ts"]) - BEGIN_US * 1000
         found = sorted((e["cat"], e["tid"], since(e), round(e["dur"] * 1000), e["name"], repr(e["args"]))
                        for e in events if e["ph"] == "X" and e.get("cat") in ("cpu_op", "enqueue", "dequeue"))

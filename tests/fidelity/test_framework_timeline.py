@@ -16,6 +16,7 @@ from comparison import FolderCase
 from make_framework import Framework
 from profd_harness import BUILD, profctl
 from test_operators import executions
+from text_files import read_json
 
 SIM = os.path.join(BUILD, "sim", "sim_framework")
 
@@ -78,8 +79,7 @@ class FrameworkTimelineTest(FolderCase):
         out = os.path.join(self.dir, "out")
         more = ["--from", f"{begin // 10**9}.{begin % 10**9:09}"] if begin else []
         profctl("export", dump.path, "--format", "trace,perfetto", "--out", out, *more)
-        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
-            events = json.load(file)
+        events = read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
         expected = Expected(framework, begin)
         self.assertTrue(all(expected.arrows.values()))
         self.check_json(events, expected)
@@ -162,8 +162,7 @@ class FrameworkTimelineTest(FolderCase):
         profctl("export", dump.path, "--format", "trace", "--out", out, "--names", "legacy")
 
         def events_of(pattern):
-            with open(glob.glob(os.path.join(out, pattern))[0], encoding="utf-8") as file:
-                events = json.load(file)
+            events = read_json(glob.glob(os.path.join(out, pattern))[0])
             layers = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
             return [(layers[e["pid"]], e) for e in events if e["ph"] == "X"]
 
@@ -191,9 +190,8 @@ class FrameworkTimelineTest(FolderCase):
                     subprocess.run([SIM, layout, base, "none", clock], check=True)
                     out = os.path.join(base, "out")
                     profctl("export", dump.path, "--format", "trace", "--out", out)
-                    with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
-                        found = [(e["name"], int(e["ts"].replace(".", "")), round(e["dur"] * 1000), e["tid"])
-                                 for e in json.load(file) if e.get("cat") == "cpu_op"]
+                    found = [(e["name"], int(e["ts"].replace(".", "")), round(e["dur"] * 1000), e["tid"])
+                             for e in read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0]) if e.get("cat") == "cpu_op"]
                     shift = BEGIN_US * 1000 - HOST_RAW
                     if clock == "counter" and host_mhz:
                         shift = BEGIN_US * 1000 + (start_count - HOST_COUNT) * 10 - start_ns

@@ -1,7 +1,6 @@
 """Exports of some steps, ranks, the longest operators or devices only, against the plan the records were written from."""
 
 import contextlib
-import csv
 import glob
 import json
 import os
@@ -15,6 +14,7 @@ import run_tests
 from comparison import FolderCase
 from profd_harness import profctl
 from test_operators import Exported, OperatorCase, executions, us
+from text_files import read_dicts, read_json
 
 STEP_US = 2000  # of ten slots
 
@@ -39,8 +39,7 @@ class Dump(made.CommunicationOperators):
         if self.rank is None:
             return
         for path in glob.glob(os.path.join(self.path, "*", "info.json*")):
-            with open(path, encoding="utf-8") as file:
-                info = json.load(file)
+            info = read_json(path)
             info["rank_id"] = self.rank
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(info, file)
@@ -61,14 +60,12 @@ class CutsTest(FolderCase):
     def rows(self, out, table):
         found = glob.glob(os.path.join(out, f"{table}_2*.csv"))
         self.assertEqual(len(found), 1, f"{table}: {os.listdir(out)}")
-        with open(found[0], encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+        return read_dicts(found[0])
 
     def events(self, out):
         found = glob.glob(os.path.join(out, "msprof_*.json"))
         self.assertEqual(len(found), 1, os.listdir(out))
-        with open(found[0], encoding="utf-8") as file:
-            events = json.load(file)
+        events = read_json(found[0])
         names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
         layers = {}
         for event in events:
@@ -170,8 +167,7 @@ class PartsTest(OperatorCase):
         with contextlib.closing(sqlite3.connect(glob.glob(exported.out + "/msprof_*.db")[0])) as database:
             tasks = sum(1 if slot.context is None else 2 for slot, _, _ in executions(dump))
             self.assertEqual(database.execute("SELECT count(*) FROM TASK").fetchone(), (tasks,))
-        with open(glob.glob(exported.out + "/msprof_*.json")[0], encoding="utf-8") as file:
-            starts = {event["ts"] + "\t" for event in json.load(file) if "Task Type" in event.get("args", {})}
+        starts = {event["ts"] + "\t" for event in read_json(glob.glob(exported.out + "/msprof_*.json")[0]) if "Task Type" in event.get("args", {})}
         self.assertLessEqual(starts, {row[6] for row in rows})
         self.assertTrue(starts)
 

@@ -376,6 +376,10 @@ def marks_tsv(path):
     return own_lines(path, "marks.tsv")
 
 
+def marks_by_time(path):
+    return sorted(marks_tsv(path), key=lambda mark: int(mark["time_ns"]))
+
+
 if __name__ == "__main__":
     import sys
 

@@ -1,0 +1,31 @@
+"""Whole files of text, read and written at once."""
+
+import csv
+import json
+import os
+
+
+def read_text(*place):
+    with open(os.path.join(*place), encoding="utf-8") as file:
+        return file.read()
+
+
+def read_json(*place):
+    return json.loads(read_text(*place))
+
+
+def read_rows(*place):
+    """Of a CSV file: a list for each line."""
+    with open(os.path.join(*place), encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def read_dicts(*place):
+    """Of a CSV file: a dictionary for each line but the heading."""
+    with open(os.path.join(*place), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write_text(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
