@@ -94,14 +94,11 @@ struct FakeDaemon {
   std::optional<int64_t> timeout_ms;
 };
 
-class FakeApi final : public ProfdApi {
+class FakeApi : public ProfdApi {
  public:
   explicit FakeApi(FakeDaemon& daemon) : daemon_(daemon) {}
 
-  Result<v1::Node> GetNode() override {
-    if (!daemon_.error.ok()) return daemon_.error;
-    return daemon_.node;
-  }
+  Result<v1::Node> GetNode() override { return Answer(daemon_.node); }
   Result<v1::Session> StartSession(const v1::SessionSpec& request) override {
     daemon_.starts.push_back(request);
     if (!GoOn()) return Status(StatusCode::kCancelled, "cancelled");
@@ -114,10 +111,7 @@ class FakeApi final : public ProfdApi {
     if (daemon_.on_stop) return daemon_.on_stop(request.session_id());
     return Find(request.session_id());
   }
-  Result<v1::Session> GetSession(const v1::GetSessionRequest& request) override {
-    if (!daemon_.error.ok()) return daemon_.error;
-    return Find(request.session_id());
-  }
+  Result<v1::Session> GetSession(const v1::GetSessionRequest& request) override { return Find(request.session_id()); }
   Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
     if (!daemon_.error.ok()) return daemon_.error;
     daemon_.list_request = request;
@@ -126,10 +120,9 @@ class FakeApi final : public ProfdApi {
     return response;
   }
   Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) override {
-    if (!daemon_.error.ok()) return daemon_.error;
+    RETURN_IF_ERROR(daemon_.error);
     daemon_.deleted.push_back(request.session_id());
-    auto session = Find(request.session_id());
-    if (!session.ok()) return session.status();
+    RETURN_IF_ERROR(Find(request.session_id()).status());
     v1::DeleteDumpResponse response;
     response.set_freed_bytes(daemon_.freed_bytes);
     return response;
@@ -231,6 +224,7 @@ class FakeApi final : public ProfdApi {
     return message;
   }
   Result<v1::Session> Find(const std::string& id) const {
+    if (!daemon_.error.ok()) return daemon_.error;
     auto found = daemon_.sessions.find(id);
     if (found == daemon_.sessions.end()) return NotFound("no session " + id);
     return found->second;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client/fleet/fleet.h"
+#include "client/test_support.h"
 
 namespace profd::client {
 
@@ -63,55 +64,13 @@ class Counted {
   FakeCluster* cluster_;
 };
 
-// Answers nothing.
-class DeafApi : public ProfdApi {
+// Answers only what a test overrides.
+class DeafApi : public FakeApi {
  public:
-  Result<v1::Node> GetNode() override { return No(); }
-  Result<v1::Session> StartSession(const v1::SessionSpec&) override { return No(); }
-  Result<v1::Session> StopSession(const v1::StopSessionRequest&) override { return No(); }
-  Result<v1::Session> GetSession(const v1::GetSessionRequest&) override { return No(); }
-  Result<v1::ChannelReleases> ReleaseChannels(const v1::ReleaseChannelsRequest&) override { return No(); }
-  Result<v1::ChannelReleases> AcquireChannels(const v1::AcquireChannelsRequest&) override { return No(); }
-  Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest&) override {
-    return No();
-  }
-  Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest&) override { return No(); }
-  Result<v1::ListOptionsResponse> ListOptions() override { return No(); }
-  Result<v1::CheckOptionsResponse> CheckOptions(const v1::CheckOptionsRequest&) override {
-    return No();
-  }
-  Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest&) override { return No(); }
-  Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest&) override { return No(); }
-  Result<v1::GetAdviceResponse> GetAdvice(const v1::GetAdviceRequest&) override { return No(); }
-  Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest&) override { return No(); }
-  Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest&) override { return No(); }
-  Result<v1::GetTimeResponse> GetTime() override { return No(); }
-  Result<v1::Topology> GetTopology() override { return No(); }
-  Result<v1::ListDumpsResponse> ListDumps() override { return No(); }
-  Result<v1::PinDumpResponse> PinDump(const v1::PinDumpRequest&) override { return No(); }
-  Result<v1::UnpinDumpResponse> UnpinDump(const v1::UnpinDumpRequest&) override { return No(); }
-  Result<v1::GetStacksResponse> GetStacks(const v1::GetStacksRequest&) override { return No(); }
-  Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest&) override { return No(); }
-  Result<v1::ClaimArchiveUploadResponse> ClaimArchiveUpload() override { return No(); }
-  Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest&) override { return No(); }
-  Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest&) override { return No(); }
-  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest&) override { return No(); }
-  Result<v1::ListTuningLeasesResponse> ListTuningLeases() override { return No(); }
-  Status WatchSession(const v1::WatchSessionRequest&, const Receive<v1::Session>&) override {
-    return No();
-  }
-  Status StreamSamples(const v1::StreamSamplesRequest&, const Receive<v1::SampleChunk>&) override {
-    return No();
-  }
-  Status WatchAdvice(const v1::WatchAdviceRequest&, const Receive<v1::GetAdviceResponse>&) override {
-    return No();
-  }
-  Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>&) override {
-    return No();
-  }
+  DeafApi() : FakeApi(nowhere_) { nowhere_.error = Unimplemented("not in this test"); }
 
  private:
-  static Status No() { return Unimplemented("not in this test"); }
+  FakeDaemon nowhere_;
 };
 
 class NodeApi final : public DeafApi {
