@@ -132,16 +132,6 @@ class Dumps(unittest.TestCase):
                 self.assertEqual(len(d.show(session_id)["segments"]), segments)
             self.assertEqual(self.stop(d, session_id)["state"], "done")
 
-    def test_an_end_in_good_order_is_an_end(self):
-        with daemon() as d:
-            session_id = self.start(d)
-            d.until_records(session_id, 50)
-            d.restart()
-            session = d.show(session_id)
-            self.assertEqual(session["state"], "done")
-            self.assertEqual(session["reason"], "profd is stopping")
-            self.assertEqual(len(session["segments"]), 1)
-
     def test_a_finished_session_is_shown_as_before(self):
         with daemon() as d:
             session_id = self.start(d)
@@ -181,8 +171,7 @@ class Dumps(unittest.TestCase):
             path = os.path.join(d.dump_root, ".state", "sessions", session_id + ".json")
             state = read_json(path)
             del state["dump"]
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(state, file)
+            write_text(path, json.dumps(state))
             d.start()
             self.assertEqual(len(d.show(session_id)["segments"]), 2)
             self.assertEqual(self.stop(d, session_id)["state"], "done")
@@ -221,17 +210,6 @@ class Dumps(unittest.TestCase):
             self.assertGreaterEqual(session["started_ns"], session["start_at_ns"])
             d.until_records(session_id, 20)
             self.assertEqual(self.stop(d, session_id)["state"], "done")
-
-    def test_going_on_can_be_off(self):
-        with daemon(config={"dump": {"resume": False}}) as d:
-            session_id = self.start(d)
-            d.until_records(session_id, 50)
-            d.kill()
-            d.start()
-            session = d.show(session_id)
-            self.assertEqual(session["state"], "interrupted")
-            self.assertIn("dump.resume is off", session["reason"])
-            self.verify(d, session["dump_path"])
 
     def test_one_daemon_at_a_time(self):
         with daemon() as d:

@@ -44,8 +44,9 @@ class Endings(unittest.TestCase):
             # A new daemon on the same root knows them.
             daemon.start()
             listed = {s["session_id"]: s for s in daemon.ctl("list")["sessions"]}
-            self.assertEqual(listed[sessions[0]["session_id"]]["state"], "done")
-            self.assertEqual(listed[sessions[0]["session_id"]]["job_id"], "long")
+            ended = listed[sessions[0]["session_id"]]
+            self.assertEqual((ended["state"], ended["reason"], ended["job_id"]), ("done", "profd is stopping", "long"))
+            self.assertEqual(len(daemon.show(ended["session_id"])["segments"]), 1)
             self.assertNotIn(sessions[2]["session_id"], listed)
 
     def test_sigint_too(self):
@@ -124,7 +125,7 @@ class Endings(unittest.TestCase):
             listed = daemon.ctl("list", "--job", "shot")["sessions"]
             self.assertEqual([(s["session_id"], s["state"], s["label"]) for s in listed],
                              [(session_id, "interrupted", "x")])
-            self.assertTrue(listed[0]["reason"])
+            self.assertIn("dump.resume is off", listed[0]["reason"])
             self.assertEqual(daemon.show(session_id)["dump_path"], path)
             self.assertEqual(daemon.run("watch", session_id).returncode, 5)
             with tempfile.TemporaryDirectory() as out:

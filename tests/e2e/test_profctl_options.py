@@ -113,15 +113,6 @@ class ProfctlOptions(DaemonCase):
 
     # Start and end --------------------------------------------------------------------------
 
-    def test_scheduled(self):
-        session = self.daemon.ctl("start", *HCCS, "--in", "600s")
-        self.assertEqual(session["state"], "scheduled")
-        self.assertFalse(session["partial"])
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))
-        other = self.daemon.ctl("start", *HCCS, "--at", at)
-        self.assertEqual(other["state"], "scheduled")
-        self.assertLess(abs(other["start_at_ns"] - session["start_at_ns"]), 60_000_000_000)
-
     def shell(self, script):
         """A shell that runs the script and then waits; its first line of output is a session."""
         command = " ".join(f"'{word}'" for word in self.daemon.ctl_command("start", *HCCS))
@@ -156,10 +147,6 @@ class ProfctlOptions(DaemonCase):
         shell.kill()
         shell.wait(scaled(30))
         self.assertEqual(self.daemon.show(session_id)["state"], "running")
-
-    def test_a_lease_by_default(self):
-        session = self.daemon.ctl("start", *HCCS)
-        self.assertEqual(session["lease_ms"], 60_000)
 
 
 if __name__ == "__main__":
