@@ -122,15 +122,12 @@ TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
     EXPECT_TRUE(on.has_ring);
     ASSERT_EQ(daemon.RingCount(), 2u) << "marks and activity";
     EXPECT_TRUE(HasThread());
-    mspti::FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
+    mspti::FakeLibrary library(PROFD_FAKE_HOME);
     for (uint64_t i = 1; i <= 10; ++i) library.Kernel(i);
     daemon.Send(Ended("s-1"));
     EXPECT_FALSE(Reaches(daemon, "s-1", CollectState::kOff).has_ring);
     // All of it is in the ring when the end is reported.
-    mspti::RingView view;
-    view.Open(daemon.RingFd(1));
-    view.Take();
+    mspti::RingView view(daemon.RingFd(1));
     EXPECT_EQ(view.kernels.size(), 10u);
     EXPECT_TRUE(Eventually([] { return !HasThread(); }));
   });
@@ -150,11 +147,9 @@ TEST_F(CollectTest, ARequestWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
     session.collect->flush_ms = 0;
     daemon.Send(session);
     Reaches(daemon, "s-1", CollectState::kOn);
-    mspti::FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
+    mspti::FakeLibrary library(PROFD_FAKE_HOME);
     for (uint64_t i = 1; i <= 10; ++i) library.Kernel(i);
-    mspti::RingView view;
-    view.Open(daemon.RingFd(1));
+    mspti::RingView view(daemon.RingFd(1));
     EXPECT_TRUE(Eventually([&] {
       view.Take();
       return view.kernels.size() == 10;
@@ -180,8 +175,7 @@ TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
     profd_step_begin(10);
     EXPECT_TRUE(Reaches(daemon, "s", CollectState::kOn).has_ring);
     EXPECT_EQ(daemon.Count<attach::StepReport>(), 0u) << "the session has not begun";
-    mspti::FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
+    mspti::FakeLibrary library(PROFD_FAKE_HOME);
     library.Kernel(1);
     profd_step_begin(11);
     EXPECT_EQ(daemon.Expect<attach::StepReport>(0).step, 11);
@@ -190,9 +184,7 @@ TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
     library.Kernel(3);
     daemon.Send(Ended("s"));
     Reaches(daemon, "s", CollectState::kOff);
-    mspti::RingView view;
-    view.Open(daemon.RingFd(1));
-    view.Take();
+    mspti::RingView view(daemon.RingFd(1));
     EXPECT_EQ(view.kernels.size(), 3u) << "without an interruption";
   });
 }
@@ -211,15 +203,12 @@ TEST_F(CollectTest, AStartReturnsWhenTheCollectorWorks) {
     });
     Attach();
     LoadRuntime();
-    mspti::FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
+    mspti::FakeLibrary library(PROFD_FAKE_HOME);
     ASSERT_EQ(profd_start(nullptr), PROFD_OK) << profd_last_error();
     library.Kernel(1);
     daemon.Send(Ended("s"));
     Reaches(daemon, "s", CollectState::kOff);
-    mspti::RingView view;
-    view.Open(daemon.RingFd(1));
-    view.Take();
+    mspti::RingView view(daemon.RingFd(1));
     EXPECT_EQ(view.kernels.size(), 1u);
   });
 }
@@ -259,8 +248,7 @@ TEST_F(CollectTest, SessionsShareTheCollector) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    mspti::FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
+    mspti::FakeLibrary library(PROFD_FAKE_HOME);
     library.orders->enable_result[mspti::kMemory] = mspti::kWithoutLdPreload;
     daemon.Send(Running("a", {kKernel}));
     Reaches(daemon, "a", CollectState::kOn);
@@ -283,8 +271,7 @@ TEST_F(CollectTest, ADeviceThatIsSilentIsOnlyThatForSessionsOfTheHost) {
     FakeDaemon daemon(path_);
     Attach();
     LoadRuntime();
-    mspti::FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
+    mspti::FakeLibrary library(PROFD_FAKE_HOME);
     daemon.Send(Running("both", {kKernel, kCommunication, kAclApi}));
     Reaches(daemon, "both", CollectState::kOn);
     daemon.Send(Running("host", {kAclApi}));

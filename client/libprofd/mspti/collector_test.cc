@@ -52,6 +52,13 @@ profd_collect_report Report() {
   return ::testing::AssertionFailure() << Report().state << " " << Report().detail;
 }
 
+// With the parameters of Start.
+template <class... Parameters>
+::testing::AssertionResult Starts(Parameters... parameters) {
+  if (const int code = Start(parameters...); code != 0) return ::testing::AssertionFailure() << code;
+  return Reaches(PROFD_COLLECT_ON);
+}
+
 class CollectorTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -88,8 +95,7 @@ class CollectorTest : public ::testing::Test {
 };
 
 TEST_F(CollectorTest, KernelsComeWhileItRuns) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | kApis), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL | kApis));
   EXPECT_EQ(Report().kinds, PROFD_COLLECT_KERNEL | kApis);
   EXPECT_STREQ(Report().version, "2026-05 or later");
   const size_t before = Ring().kernels.size();
@@ -111,8 +117,7 @@ TEST_F(CollectorTest, KernelsComeWhileItRuns) {
 
 // Subscribe, callbacks, kinds; kinds, subscription.
 TEST_F(CollectorTest, CallsAreInTheVendorsOrder) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION));
   ASSERT_TRUE(TheCollector().Stop(kPatience));
   EXPECT_EQ(Report().state, PROFD_COLLECT_OFF);
   EXPECT_STREQ(library_.orders->calls, "SR+c+j-c-jU");
@@ -120,8 +125,7 @@ TEST_F(CollectorTest, CallsAreInTheVendorsOrder) {
 }
 
 TEST_F(CollectorTest, OtherKindsAreTakenOverWithoutANewSubscription) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MARKER), 0);
   ASSERT_TRUE(Eventually([] { return Report().kinds != PROFD_COLLECT_KERNEL; }));
   EXPECT_EQ(Report().kinds, uint32_t{PROFD_COLLECT_KERNEL | PROFD_COLLECT_MARKER});
@@ -130,8 +134,7 @@ TEST_F(CollectorTest, OtherKindsAreTakenOverWithoutANewSubscription) {
 
 // Sessions that still collect them would lose records that no count has.
 TEST_F(CollectorTest, KindsThatStayAreNotSwitchedOff) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_MARKER), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION | PROFD_COLLECT_MARKER));
   const std::string before = library_.orders->calls;
   ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_COMMUNICATION), 0);
   ASSERT_TRUE(Eventually([] { return (Report().kinds & PROFD_COLLECT_MARKER) == 0; }));
@@ -139,8 +142,7 @@ TEST_F(CollectorTest, KindsThatStayAreNotSwitchedOff) {
 }
 
 TEST_F(CollectorTest, DeliversBuffersAtTheEnd) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   const size_t before = Ring().kernels.size();
   library_.orders->completes_late = true;
   for (uint64_t i = 1; i <= 100; ++i) library_.Kernel(i);
@@ -150,8 +152,7 @@ TEST_F(CollectorTest, DeliversBuffersAtTheEnd) {
 
 TEST_F(CollectorTest, ItCanBeStartedAgain) {
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-    ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+    ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
     const size_t before = Ring().kernels.size();
     library_.Kernel(1);
     ASSERT_TRUE(EventuallyKernels(before + 1));
@@ -161,8 +162,7 @@ TEST_F(CollectorTest, ItCanBeStartedAgain) {
 
 // Ten million kernels a second for a moment, from four threads: all come or are counted.
 TEST_F(CollectorTest, BurstsAreTakenOrCounted) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   constexpr uint64_t kThreads = 4;
   constexpr uint64_t kEach = 100'000;
   Ring();
@@ -188,8 +188,7 @@ TEST_F(CollectorTest, BurstsAreTakenOrCounted) {
 }
 
 TEST_F(CollectorTest, ARecordOfUnknownKindEndsItsBufferOnly) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   const size_t before = Ring().kernels.size();
   const uint64_t lost = Report().lost_bytes;
   library_.Kernel(1);
@@ -204,8 +203,7 @@ TEST_F(CollectorTest, ARecordOfUnknownKindEndsItsBufferOnly) {
 }
 
 TEST_F(CollectorTest, AnEndBeforeTheBeginHasNoDuration) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   const size_t before = Ring().kernels.size();
   const uint64_t clamped = Ring().ring().clamped;
   const auto now = static_cast<uint64_t>(ReadClock(CLOCK_REALTIME));
@@ -250,8 +248,7 @@ TEST_F(CollectorTest, RefusedKindsAreNamed) {
 TEST_F(CollectorTest, OldVersionsHaveOneKindOfApi) {
   library_.orders->enable_result[kAclApi] = kInvalidParameter;
   library_.orders->enable_result[kNodeApi] = kInvalidParameter;
-  ASSERT_EQ(Start(kApis), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(kApis));
   EXPECT_EQ(Report().kinds, kApis);
   EXPECT_STREQ(library_.orders->calls, "SR+k+d+l");
 }
@@ -275,8 +272,7 @@ TEST_F(CollectorTest, ExceptionsOfTheVendorAreAFailure) {
   EXPECT_STREQ(Report().detail, "msptiSubscribe threw: no such function");
   library_.orders->throws_on_subscribe = false;
   ASSERT_TRUE(TheCollector().Stop(kPatience));
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   library_.orders->throws_on_flush = true;
   ASSERT_TRUE(Reaches(PROFD_COLLECT_FAILED));
   EXPECT_STREQ(Report().detail, "msptiActivityFlushAll threw: an exception of unknown type");
@@ -285,8 +281,7 @@ TEST_F(CollectorTest, ExceptionsOfTheVendorAreAFailure) {
 
 TEST_F(CollectorTest, AnUnsubscribeThatFailsIsRepeated) {
   library_.orders->unsubscribe_result = kInner;
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   ASSERT_TRUE(TheCollector().Stop(kPatience));
   // Its subscription is the single one until then.
   library_.orders->subscribe_result = kMultipleSubscribers;
@@ -301,8 +296,7 @@ TEST_F(CollectorTest, AnUnsubscribeThatFailsIsRepeated) {
 std::atomic<uint64_t> g_steps{0};
 
 TEST_F(CollectorTest, StepsWithoutARecordAreSilence) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL, [](void*) { return g_steps.load(); }), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL, [](void*) { return g_steps.load(); }));
   const uint64_t flushes = library_.orders->flushes;
   ASSERT_TRUE(Eventually([&] { return library_.orders->flushes > flushes + 5; }));
   EXPECT_EQ(Report().state, PROFD_COLLECT_ON) << "a process that takes no steps is not silent";
@@ -362,8 +356,7 @@ TEST(CollectPlugin, IsOneFunctionAndDoesNothingByItself) {
 
 // In a forked child nothing of the vendor's library is touched: its locks may be held.
 TEST_F(CollectorTest, AForkedChildIsDead) {
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON));
+  ASSERT_TRUE(Starts(PROFD_COLLECT_KERNEL));
   const std::string calls = library_.orders->calls;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -406,7 +399,7 @@ TEST_F(CollectorInAProcessOfItsOwn, TheToolsFolderIsSearchedToo) {
   RunAlone([] {
     ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME "/elsewhere", 1);
     LoadRuntime();
-    const bool good = Start(PROFD_COLLECT_KERNEL) == 0 && Reaches(PROFD_COLLECT_ON);
+    const bool good = Starts(PROFD_COLLECT_KERNEL);
     std::exit(good ? 0 : 1);
   });
 }
@@ -425,16 +418,13 @@ TEST_F(CollectorInAProcessOfItsOwn, WithoutALibraryItIsUnsupported) {
 TEST_F(CollectorInAProcessOfItsOwn, DeliversBuffersAtExit) {
   RunAlone([] {
     std::atexit([] {
-      RingView view;
-      view.Open(TheCollector().ring());
-      view.Take();
+      RingView view(TheCollector().ring());
       if (view.kernels.size() != 7 || Report().state != PROFD_COLLECT_OFF) ::_exit(9);
     });
     ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
     LoadRuntime();
-    FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
-    if (Start(PROFD_COLLECT_KERNEL) != 0 || !Reaches(PROFD_COLLECT_ON)) ::_exit(8);
+    FakeLibrary library(PROFD_FAKE_HOME);
+    if (!Starts(PROFD_COLLECT_KERNEL)) ::_exit(8);
     for (uint64_t i = 0; i < 7; ++i) library.Kernel(i);
     std::exit(0);
   });
@@ -444,15 +434,12 @@ TEST_F(CollectorInAProcessOfItsOwn, DeliversBuffersAtExit) {
 TEST_F(CollectorInAProcessOfItsOwn, DeliversBuffersAtExitThoughTheVendorsObjectsAreMadeLate) {
   RunAlone([] {
     std::atexit([] {
-      RingView view;
-      view.Open(TheCollector().ring());
-      view.Take();
+      RingView view(TheCollector().ring());
       if (view.kernels.size() != 7) ::_exit(9);
     });
     ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
     LoadRuntime();
-    FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME);
+    FakeLibrary library(PROFD_FAKE_HOME);
     library.orders->made_by_flush = true;
     constexpr uint32_t kNever = 600'000;
     if (Start(PROFD_COLLECT_KERNEL, nullptr, 0, kNever) != 0 || !Eventually([] { return Report().flushed == 1; })) ::_exit(8);
@@ -466,17 +453,14 @@ TEST_F(CollectorInAProcessOfItsOwn, OldVersionsAreWalkedInTheCallback) {
   RunAlone([] {
     ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME "/closed", 1);
     LoadRuntime();
-    FakeLibrary library;
-    library.Load(PROFD_FAKE_HOME "/closed");
+    FakeLibrary library(PROFD_FAKE_HOME "/closed");
     library.orders->frees_strings = true;
-    if (Start(PROFD_COLLECT_KERNEL) != 0 || !Reaches(PROFD_COLLECT_ON)) ::_exit(8);
+    if (!Starts(PROFD_COLLECT_KERNEL)) ::_exit(8);
     if (std::strcmp(Report().version, "before 2026-05") != 0) ::_exit(7);
     // More than a buffer: some are handed over by threads of their own.
     for (uint64_t i = 0; i < 80'000; ++i) library.Kernel(i, i % 2 == 0 ? "MatMul" : "Conv2D");
     if (!TheCollector().Stop(kPatience)) ::_exit(6);
-    RingView view;
-    view.Open(TheCollector().ring());
-    view.Take();
+    RingView view(TheCollector().ring());
     for (const auto& [id, name] : view.names) {
       if (name != "MatMul" && name != "Conv2D" && name != "KERNEL_AICORE") ::_exit(5);
     }

@@ -36,6 +36,12 @@ inline bool Eventually(const std::function<bool()>& condition) {
 // Takes all of a ring, without a daemon's distrust.
 class RingView {
  public:
+  RingView() = default;
+  // Open, and its records so far taken.
+  explicit RingView(int fd) {
+    Open(fd);
+    Take();
+  }
   void Open(int fd) {
     struct stat info {};
     ASSERT_EQ(::fstat(fd, &info), 0);
@@ -117,6 +123,8 @@ class RingView {
 
 class FakeLibrary {
  public:
+  FakeLibrary() = default;
+  explicit FakeLibrary(const std::string& home) { Load(home); }
   // Loads it, as nothing but the collector does in a process.
   void Load(const std::string& home) {
     const std::string path = home + "/lib64/libmspti.so";
