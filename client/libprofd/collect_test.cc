@@ -80,6 +80,16 @@ class CollectTest : public LibprofdTest {
         },
         ::testing::ExitedWithCode(0), "");
   }
+  // The same with a daemon it is attached to, and the runtime loaded.
+  template <class Body>
+  void RunAttached(Body body) {
+    RunAlone([&] {
+      FakeDaemon daemon(path_);
+      Attach();
+      LoadRuntime();
+      body(daemon);
+    });
+  }
   // The last report of a session that has this state.
   static CollectorReport Reaches(FakeDaemon& daemon, const std::string& id,
                                  CollectState state) {
@@ -93,10 +103,7 @@ class CollectTest : public LibprofdTest {
 };
 
 TEST_F(CollectTest, WithoutARequestNothingIsLoaded) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     SessionNotice notice;
     notice.session_id = "s";
     notice.state = "running";
@@ -110,10 +117,7 @@ TEST_F(CollectTest, WithoutARequestNothingIsLoaded) {
 }
 
 TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     daemon.Send(Running("s-1", {kKernel, kAclApi}));
     const CollectorReport on = Reaches(daemon, "s-1", CollectState::kOn);
     EXPECT_EQ(on.provider, attach::CollectProvider::kMspti);
@@ -135,10 +139,7 @@ TEST_F(CollectTest, ASessionGetsTheKernelsOfItsTime) {
 
 // As beside a flight recorder, which is in no hurry.
 TEST_F(CollectTest, ARequestWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     SessionNotice recorder = Running("recorder", {kKernel});
     recorder.collect->flush_ms = 3'600'000;
     daemon.Send(recorder);
@@ -159,10 +160,7 @@ TEST_F(CollectTest, ARequestWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
 
 // So that the first step of the session is recorded from its begin.
 TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     SessionNotice armed = Running("s", {kKernel});
     armed.state = "armed";
     armed.start_step = 11;
@@ -214,10 +212,7 @@ TEST_F(CollectTest, AStartReturnsWhenTheCollectorWorks) {
 }
 
 TEST_F(CollectTest, AnArmedSessionThatEndsCollectsNothing) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     SessionNotice armed = Running("s", {kKernel});
     armed.state = "armed";
     armed.start_step = 11;
@@ -244,10 +239,7 @@ TEST_F(CollectTest, TheRuntimeMayComeLater) {
 }
 
 TEST_F(CollectTest, SessionsShareTheCollector) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     mspti::FakeLibrary library(PROFD_FAKE_HOME);
     library.orders->enable_result[mspti::kMemory] = mspti::kWithoutLdPreload;
     daemon.Send(Running("a", {kKernel}));
@@ -267,10 +259,7 @@ TEST_F(CollectTest, SessionsShareTheCollector) {
 
 // The channels of the device are another's, or the chip has none: the host's records come all the same.
 TEST_F(CollectTest, ADeviceThatIsSilentIsOnlyThatForSessionsOfTheHost) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     mspti::FakeLibrary library(PROFD_FAKE_HOME);
     daemon.Send(Running("both", {kKernel, kCommunication, kAclApi}));
     Reaches(daemon, "both", CollectState::kOn);
@@ -298,10 +287,7 @@ TEST_F(CollectTest, ADeviceThatIsSilentIsOnlyThatForSessionsOfTheHost) {
 }
 
 TEST_F(CollectTest, AnotherSessionMayFollowAtOnce) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     for (const std::string id : {"a", "b", "c"}) {
       daemon.Send(Running(id, {kKernel}));
       Reaches(daemon, id, CollectState::kOn);
@@ -314,10 +300,7 @@ TEST_F(CollectTest, AnotherSessionMayFollowAtOnce) {
 }
 
 TEST_F(CollectTest, ANewDaemonIsSentTheRingAgain) {
-  RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
-    LoadRuntime();
+  RunAttached([](FakeDaemon& daemon) {
     daemon.Send(Running("s", {kKernel}));
     EXPECT_TRUE(Reaches(daemon, "s", CollectState::kOn).has_ring);
     daemon.DropConnections();

@@ -25,8 +25,7 @@ TEST_IN_CHILD(MsptiSubscription, OneSubscriber) {
 }
 
 TEST_IN_CHILD(MsptiSubscription, AWrongHandleStopsTheDevicesAllTheSame) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   EXPECT_EQ(CALL(Mspti(), msptiUnsubscribe)(nullptr), kInvalidParameter);
   EXPECT_EQ(CALL(Acl(), simAclOpenLog)(0), 0) << "the reader of the device has gone";
   Subscriber* other = nullptr;
@@ -34,8 +33,7 @@ TEST_IN_CHILD(MsptiSubscription, AWrongHandleStopsTheDevicesAllTheSame) {
 }
 
 TEST_IN_CHILD(MsptiSubscription, AgainNeedsTheKindsToBeEnabledAgain) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   Launch("first");
   Client::The().Wait(kKernel, 1);
   Client::The().Unsubscribe();
@@ -49,8 +47,7 @@ TEST_IN_CHILD(MsptiSubscription, AgainNeedsTheKindsToBeEnabledAgain) {
 }
 
 TEST_IN_CHILD(MsptiSubscription, TheHostReportsUntilUnsubscribe) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   EXPECT_EQ(CALL(Mspti(), msptiActivityDisable)(kKernel), kOk);
   const uint64_t before = ReadCounts().host_reports;
   Launch("kernel");
@@ -62,8 +59,7 @@ TEST_IN_CHILD(MsptiSubscription, TheHostReportsUntilUnsubscribe) {
 }
 
 TEST_IN_CHILD(MsptiSubscription, AnotherProfilersStopSwitchesTheSourcesOff) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   prof::Command stop;
   stop.type = prof::kStop;
   stop.switches = UINT64_MAX;
@@ -90,8 +86,7 @@ void FillBuffers(size_t count) {
 }
 
 TEST_IN_CHILD(MsptiBuffers, FlushAllDeliversTheCurrentOneOnTheCallersThread) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   CALL(Mspti(), msptiActivityFlushPeriod)(1);
   Launch("kernel");
   EXPECT_TRUE(Eventually([] { return ReadCounts().recorded[kKernel] == 1; }));
@@ -103,8 +98,7 @@ TEST_IN_CHILD(MsptiBuffers, FlushAllDeliversTheCurrentOneOnTheCallersThread) {
 
 TEST_IN_CHILD(MsptiBuffers, FullOnesComeByAThreadEachAtFourFifths) {
   Client::The().buffer_size = 65536;
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   FillBuffers(3);
   EXPECT_TRUE(Eventually([] {
     MutexLock lock(Client::The().mutex);
@@ -124,8 +118,7 @@ TEST_IN_CHILD(MsptiBuffers, FullOnesComeByAThreadEachAtFourFifths) {
 TEST_IN_CHILD(MsptiBuffers, HandOversOverlapAndOvertake) {
   Settings("mspti.hand_over_delay_ms=300");
   Client::The().buffer_size = 8192;
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   FillBuffers(12);
   EXPECT_TRUE(Eventually([] { return ReadCounts().threads >= 12; }));
   Client::The().Flush();
@@ -138,8 +131,7 @@ TEST_IN_CHILD(MsptiBuffers, HandOversOverlapAndOvertake) {
 TEST_IN_CHILD(MsptiBuffers, ADeadHandOverThreadLeavesItToFlushAll) {
   Settings("mspti.dead_hand_over=1");
   Client::The().buffer_size = 8192;
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   FillBuffers(2);
   EXPECT_THAT(Client::The().Have(kKernel), IsEmpty());
   EXPECT_EQ(ReadCounts().threads, 0u);
@@ -163,16 +155,14 @@ TEST_IN_CHILD(MsptiBuffers, ADeclinedRequestLosesTheRecordAndMakesAThread) {
 
 TEST_IN_CHILD(MsptiBuffers, RecordsThatDoNotFitAreLost) {
   Client::The().buffer_size = 50;  // less than one
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   Launch("kernel");
   EXPECT_TRUE(Eventually([] { return ReadCounts().did_not_fit == 1; }));
 }
 
 TEST_IN_CHILD(MsptiBuffers, MayBeAtAnyAddress) {
   Client::The().misalignment = 3;
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel, kAclApi});
+  BeginOn(0, {kKernel, kAclApi});
   Launch("kernel");
   EXPECT_EQ(Client::The().Wait(kKernel, 1).at(0).texts.at(44), "kernel");
 }
@@ -192,8 +182,7 @@ TEST_IN_CHILD(MsptiBuffers, RequestsComeOnForeignThreads) {
 }
 
 TEST_IN_CHILD(MsptiBuffers, RecordingThreadsStandStillWhileFlushAllHandsOver) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kAclApi});
+  BeginOn(0, {kAclApi});
   Launch("kernel");
   std::atomic<bool> launched{false}, inside{false}, go_on{false};
   Client::The().in_complete = [&] {
@@ -265,8 +254,7 @@ TEST(MsptiExit, LosesTheCurrentBufferWithoutFlushAll) {
 
 TEST_IN_CHILD(MsptiExit, OneMoreBufferIsDeliveredAfterUnsubscribe) {
   Settings("mspti.late_complete=1");
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kAclApi});
+  BeginOn(0, {kAclApi});
   Launch("kernel");
   EXPECT_EQ(Client::The().Unsubscribe(), kOk);
   EXPECT_TRUE(Eventually([] { return !Client::The().Have(kAclApi).empty(); }));
@@ -299,8 +287,7 @@ TEST(MsptiFaults, PrintsWhenItIsLoaded) {
 }
 
 TEST_IN_CHILD(MsptiFaults, AForkedChildHangsInAnyCall) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   const ChildResult forked = RunChild(
       [] {
         CALL(Mspti(), msptiActivityFlushAll)
@@ -342,8 +329,7 @@ int GetTable(int module, prof::MstxFunction*** table, unsigned* size) {
   return 0;
 }
 void BeginWithMarks() {
-  CALL(Acl(), aclrtSetDevice)(1);
-  Client::The().Begin({kMarker});
+  BeginOn(1, {kMarker});
   const Library profapi(PROFD_SIM_PROFAPI);
   ASSERT_EQ(CALL(profapi, InitInjectionMstx)(&GetTable), 0);
 }

@@ -179,6 +179,10 @@ class Client {
   }
 };
 
+inline void BeginOn(int32_t device, const std::vector<uint32_t>& kinds) {
+  CALL(Acl(), aclrtSetDevice)(device);
+  Client::The().Begin(kinds);
+}
 inline void Launch(const char* name, void* stream = nullptr, int64_t duration_ns = 20'000) {
   acl::Kernel kernel{name, "MatMulV2"};
   kernel.function = "aclnnMatmul";

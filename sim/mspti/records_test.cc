@@ -14,8 +14,7 @@ using testing::SizeIs;
 int64_t WallNs() { return SystemClock().WallNs(); }
 
 TEST_IN_CHILD(MsptiRecords, AKernelHasNameTypeAndTimes) {
-  CALL(Acl(), aclrtSetDevice)(3);
-  Client::The().Begin({kKernel});
+  BeginOn(3, {kKernel});
   const int64_t before = WallNs();
   Launch("layer0/MatMul");
   const Record kernel = Client::The().Wait(kKernel, 1).at(0);
@@ -72,8 +71,7 @@ TEST_IN_CHILD(MsptiRecords, EqualTheGroundTruth) {
 }
 
 TEST_IN_CHILD(MsptiRecords, CopiesAreNotKernels) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   CALL(Acl(), aclrtMemcpyAsync)(nullptr, 8, nullptr, 8, acl::kHostToDevice, nullptr);
   Launch("after");
   EXPECT_EQ(Client::The().Wait(kKernel, 1).at(0).texts.at(44), "after");
@@ -98,8 +96,7 @@ TEST_IN_CHILD(MsptiRecords, ADeviceThatIsSetLaterIsStarted) {
 }
 
 TEST_IN_CHILD(MsptiRecords, ApisCarryTheCorrelationOfTheLastKernel) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel, kAclApi, kNodeApi, kRuntimeApi});
+  BeginOn(0, {kKernel, kAclApi, kNodeApi, kRuntimeApi});
   CALL(Acl(), aclrtMemset)(nullptr, 8, 0, 8);  // before the first kernel
   Launch("first");
   CALL(Acl(), aclrtMemset)(nullptr, 8, 0, 8);  // launches nothing
@@ -118,8 +115,7 @@ TEST_IN_CHILD(MsptiRecords, ApisCarryTheCorrelationOfTheLastKernel) {
 }
 
 TEST_IN_CHILD(MsptiRecords, KindApiIsAclAndNode) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kApi});
+  BeginOn(0, {kApi});
   Launch("one");
   const auto functions = Client::The().Wait(kApi, 2);
   EXPECT_EQ(functions[0].texts.at(36), "one");
@@ -128,8 +124,7 @@ TEST_IN_CHILD(MsptiRecords, KindApiIsAclAndNode) {
 
 TEST_IN_CHILD(MsptiRecords, UnknownNamesLeaveNoRecord) {
   Settings("ascendcl.unnamed_functions=1;ascendcl.lost_begins=2");
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel, kAclApi});
+  BeginOn(0, {kKernel, kAclApi});
   for (int i = 0; i < 4; ++i) Launch("kernel");
   Synchronize();
   EXPECT_THAT(Client::The().Wait(kKernel, 2), SizeIs(2));  // two lost their begins
@@ -140,8 +135,7 @@ TEST_IN_CHILD(MsptiRecords, UnknownNamesLeaveNoRecord) {
 }
 
 TEST_IN_CHILD(MsptiRecords, ACommunicationHasItsGroup) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kCommunication});
+  BeginOn(0, {kCommunication});
   const std::string path = testing::TempDir() + "mspti_group" + std::to_string(::getpid());
   void* const group = CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0);
   ::unlink(path.c_str());
@@ -162,8 +156,7 @@ TEST_IN_CHILD(MsptiRecords, ACommunicationHasItsGroup) {
 
 TEST_IN_CHILD(MsptiRecords, OtherChipsGiveHostRecordsOnly) {
   Settings("mspti.chip=1");
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel, kAclApi});
+  BeginOn(0, {kKernel, kAclApi});
   Launch("kernel");
   Synchronize();
   Client::The().Wait(kAclApi, 1);
@@ -176,8 +169,7 @@ TEST(MsptiRecords, ChipsWithDeviceRecords) {
   for (const char* chip : {"5", "7", "15"}) {
     EXPECT_TRUE(InChild([chip] {
       Settings(std::string("mspti.chip=") + chip);
-      CALL(Acl(), aclrtSetDevice)(0);
-      Client::The().Begin({kKernel});
+      BeginOn(0, {kKernel});
       void* stream = nullptr;
       CALL(Acl(), aclrtCreateStream)(&stream);
       Launch("kernel", stream);
@@ -200,8 +192,7 @@ TEST_IN_CHILD(MsptiRecords, AnOccupiedDeviceIsSilent) {
 
 TEST_IN_CHILD(MsptiRecords, SilentOnCommand) {
   Settings("mspti.silent=1");
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel, kAclApi});
+  BeginOn(0, {kKernel, kAclApi});
   Launch("kernel");
   Synchronize();
   EXPECT_EQ(Client::The().Unsubscribe(), kOk);
@@ -223,8 +214,7 @@ TEST_IN_CHILD(MsptiRecords, KernelsOfStreamsComeOutOfStartOrder) {
 }
 
 TEST_IN_CHILD(MsptiRecords, ExternalIdsAreOneStackForAllThreads) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel, kExternalCorrelation});
+  BeginOn(0, {kKernel, kExternalCorrelation});
   const auto push = CALL(Mspti(), msptiActivityPushExternalCorrelationId);
   const auto pop = CALL(Mspti(), msptiActivityPopExternalCorrelationId);
   EXPECT_EQ(push(0, 1), kInvalidParameter);
@@ -243,8 +233,7 @@ TEST_IN_CHILD(MsptiRecords, ExternalIdsAreOneStackForAllThreads) {
 }
 
 TEST_IN_CHILD(MsptiRecords, TimesStepOnCommand) {
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   Launch("before");
   Client::The().Wait(kKernel, 1);
   Control("mspti.time_step_ns=-1000000000;mspti.backwards=1");
@@ -258,8 +247,7 @@ TEST_IN_CHILD(MsptiRecords, TimesStepOnCommand) {
 
 TEST_IN_CHILD(MsptiRecords, HostTimesMayBeTheCounter) {
   Settings("profapi.host_frequency=1");
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kAclApi});
+  BeginOn(0, {kAclApi});
   const int64_t before = WallNs();
   Launch("kernel");
   const int64_t after = WallNs();
@@ -282,8 +270,7 @@ TEST_IN_CHILD(MsptiRecords, MemoryNeedsThePreload) {
 
 TEST_IN_CHILD(MsptiRecords, MemoryByTheFunctionsItTakesOver) {
   PretendPreload();
-  CALL(Acl(), aclrtSetDevice)(2);
-  Client::The().Begin({kMemory, kMemset, kMemcpy});
+  BeginOn(2, {kMemory, kMemset, kMemcpy});
   void* pointer = nullptr;
   CALL(Mspti(), aclrtMalloc)(&pointer, 4096, 0);
   CALL(Mspti(), aclrtMemset)(pointer, 4096, 7, 100);
@@ -333,8 +320,7 @@ TEST(MsptiVersions, BeforeMarch2026NothingIsDeliveredOrReportedWithoutThePreload
   for (const char* profile : {"old", "closed", "2026-02"}) {
     EXPECT_TRUE(InChild([profile] {
       OldLibrary(profile);
-      CALL(Acl(), aclrtSetDevice)(0);
-      Client::The().Begin({kKernel, kApi, kMemory});
+      BeginOn(0, {kKernel, kApi, kMemory});
       Launch("kernel");
       Synchronize();
       Client::The().Unsubscribe();
@@ -344,8 +330,7 @@ TEST(MsptiVersions, BeforeMarch2026NothingIsDeliveredOrReportedWithoutThePreload
     EXPECT_TRUE(InChild([profile] {
       OldLibrary(profile);
       PretendPreload();
-      CALL(Acl(), aclrtSetDevice)(0);
-      Client::The().Begin({kKernel});
+      BeginOn(0, {kKernel});
       Launch("kernel");
       EXPECT_EQ(Client::The().Wait(kKernel, 1).at(0).texts.at(44), "kernel");
     })) << profile;
@@ -387,8 +372,7 @@ TEST(MsptiVersions, KindsAndSymbolsOfEach) {
 TEST_IN_CHILD(MsptiVersions, TheClosedOneFreesItsTexts) {
   OldLibrary("closed");
   PretendPreload();
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   Launch("kernel");
   const Record kernel = Client::The().Wait(kKernel, 1).at(0);
   EXPECT_EQ(kernel.texts.at(44), "kernel") << "read in the callback";
@@ -397,8 +381,7 @@ TEST_IN_CHILD(MsptiVersions, TheClosedOneFreesItsTexts) {
 
 TEST_IN_CHILD(MsptiVersions, TheNextOneHasAKindOfUnknownSize) {
   Settings("mspti.profile=next");
-  CALL(Acl(), aclrtSetDevice)(0);
-  Client::The().Begin({kKernel});
+  BeginOn(0, {kKernel});
   for (int i = 0; i < 9; ++i) Launch("kernel");
   Synchronize();
   EXPECT_TRUE(Eventually([] {
