@@ -54,8 +54,7 @@ TEST_F(AttachTest, ZerosSayNothing) {
 }
 
 TEST_F(AttachTest, TheRingIsSealedAndLaidOut) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   const auto ring = daemon.Ring();
   EXPECT_EQ(ring->ring().magic, attach::kRingMagic);
   EXPECT_EQ(ring->ring().version, attach::kRingVersion);
@@ -163,8 +162,7 @@ TEST_F(AttachTest, ARefusalIsPassedOn) {
 }
 
 TEST_F(AttachTest, SurvivesInvalidPackets) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   daemon.SendRaw("garbage");
   daemon.SendRaw(R"({"type":"of a later version","x":1})");
   daemon.SendRaw(R"({"type":"reply","seq":77,"code":0})");  // to no call of ours
@@ -179,8 +177,7 @@ TEST_F(AttachTest, SurvivesInvalidPackets) {
 }
 
 TEST_F(AttachTest, ARestartedDaemonIsAttachedToWithTheSameRing) {
-  auto first = std::make_unique<FakeDaemon>(path_);
-  Attach();
+  auto first = std::make_unique<AttachedDaemon>(path_);
   for (int64_t step = 0; step < 5; ++step) profd_step_begin(step);
   {
     // It takes two of them and is killed before it says so.
@@ -203,8 +200,7 @@ TEST_F(AttachTest, ARestartedDaemonIsAttachedToWithTheSameRing) {
 }
 
 TEST_F(AttachTest, MetadataIsSentWithTheHelloAndAfterIt) {
-  auto daemon = std::make_unique<FakeDaemon>(path_);
-  Attach();
+  auto daemon = std::make_unique<AttachedDaemon>(path_);
   EXPECT_EQ(profd_set_metadata("model", "llama"), PROFD_OK);
   EXPECT_EQ(daemon->Expect<attach::MetadataCall>().value, "llama");
   daemon.reset();
@@ -230,8 +226,7 @@ TEST_F(AttachTest, MetadataIsBounded) {
 }
 
 TEST_F(AttachTest, ShutdownSendsByeAndInitBeginsAgain) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   profd_shutdown();
   daemon.Expect<attach::Bye>();
   EXPECT_EQ(profd_connected(), 0);
@@ -258,8 +253,7 @@ TEST_F(AttachTest, DisabledNothingHappens) {
 }
 
 TEST_F(AttachTest, TheThreadTakesNoSignals) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   int found = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream comm(task.path() / "comm");

@@ -84,8 +84,7 @@ class CollectTest : public LibprofdTest {
   template <class Body>
   void RunAttached(Body body) {
     RunAlone([&] {
-      FakeDaemon daemon(path_);
-      Attach();
+      AttachedDaemon daemon(path_);
       LoadRuntime();
       body(daemon);
     });
@@ -229,8 +228,7 @@ TEST_F(CollectTest, AnArmedSessionThatEndsCollectsNothing) {
 
 TEST_F(CollectTest, TheRuntimeMayComeLater) {
   RunAlone([this] {
-    FakeDaemon daemon(path_);
-    Attach();
+    AttachedDaemon daemon(path_);
     daemon.Send(Running("s", {kKernel}));
     EXPECT_EQ(Reaches(daemon, "s", CollectState::kWaiting).detail, "the process has not loaded libascendcl.so");
     LoadRuntime();
@@ -315,8 +313,7 @@ TEST_F(CollectTest, ANewDaemonIsSentTheRingAgain) {
 TEST_F(CollectTest, TheEnvironmentMayForbidIt) {
   RunAlone([this] {
     ::setenv("PROFD_COLLECT", "off", 1);
-    FakeDaemon daemon(path_);
-    Attach();
+    AttachedDaemon daemon(path_);
     LoadRuntime();
     daemon.Send(Running("s", {kKernel}));
     EXPECT_EQ(Reaches(daemon, "s", CollectState::kOff).detail, "PROFD_COLLECT=off");
@@ -327,8 +324,7 @@ TEST_F(CollectTest, TheEnvironmentMayForbidIt) {
 TEST_F(CollectTest, TheApplicationMayForbidIt) {
   RunAlone([this] {
     profd_collect_allow(PROFD_ALLOW_ACLPROF);
-    FakeDaemon daemon(path_);
-    Attach();
+    AttachedDaemon daemon(path_);
     LoadRuntime();
     daemon.Send(Running("s", {kKernel}));
     Reaches(daemon, "s", CollectState::kOff);
@@ -341,8 +337,7 @@ TEST_F(CollectTest, TheApplicationMayForbidIt) {
 }
 
 TEST_F(CollectTest, OtherProvidersAndKindsAreUnsupported) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   SessionNotice notice = Running("a", {kKernel});
   notice.collect->provider = attach::CollectProvider::kAclprof;
   daemon.Send(notice);

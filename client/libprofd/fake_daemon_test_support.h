@@ -277,10 +277,14 @@ class LibprofdTest : public ::testing::Test {
   }
 
   // profd_init, and the daemon has answered.
-  void Attach(const profd_config* config = nullptr) {
+  static void Attach(const profd_config* config = nullptr) {
     ASSERT_EQ(profd_init(config), PROFD_OK) << profd_last_error();
     ASSERT_EQ(profd_attach(PatienceMs()), PROFD_OK) << profd_last_error();
   }
+  // The process is attached to it from its begin on.
+  struct AttachedDaemon : FakeDaemon {
+    explicit AttachedDaemon(const std::string& path, Answers answers = nullptr) : FakeDaemon(path, std::move(answers)) { Attach(); }
+  };
   static uint32_t PatienceMs() {
     return static_cast<uint32_t>(std::chrono::milliseconds(kPatience).count());
   }

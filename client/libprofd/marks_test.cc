@@ -21,8 +21,7 @@ class MarksTest : public LibprofdTest {
 };
 
 TEST_F(MarksTest, OnlyARunningSessionTakesMarks) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   const auto ring = daemon.Ring();
   ring->TakeAll();
   profd_mark("too early");
@@ -56,8 +55,7 @@ TEST_F(MarksTest, OnlyARunningSessionTakesMarks) {
 }
 
 TEST_F(MarksTest, RangesWithIdsAndDomains) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   const auto ring = daemon.Ring();
   EXPECT_EQ(profd_range_start("d", "too early"), 0U);
   profd_range_end(0);
@@ -81,8 +79,7 @@ TEST_F(MarksTest, RangesWithIdsAndDomains) {
 }
 
 TEST_F(MarksTest, StepsAreReportedWithoutASession) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   const auto ring = daemon.Ring();
   ring->TakeAll();
   {
@@ -98,8 +95,7 @@ TEST_F(MarksTest, StepsAreReportedWithoutASession) {
 }
 
 TEST_F(MarksTest, AnArmedSessionHearsOfItsSteps) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   daemon.Send(SessionNotice{"s-1", "armed", 11, 2, {}});
   // Packets come in order: once this one has, so has the one before.
   daemon.Send(SessionNotice{"other", "running", {}, 0, {}});
@@ -120,8 +116,7 @@ TEST_F(MarksTest, AnArmedSessionHearsOfItsSteps) {
 TEST_F(MarksTest, ThreadsLoseNothingUncounted) {
   constexpr int kThreads = 64;
   constexpr int kMarks = 2000;
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   Activate(daemon);
   const auto ring = daemon.Ring();
   ring->TakeAll();
@@ -154,8 +149,7 @@ TEST_F(MarksTest, ThreadsLoseNothingUncounted) {
 }
 
 TEST_F(MarksTest, AFullRingIsCounted) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   Activate(daemon);
   const auto ring = daemon.Ring();
   ring->TakeAll();
@@ -281,8 +275,7 @@ TEST_F(MarksTest, AChildIsAProcessOfItsOwn) {
 }
 
 TEST_F(MarksTest, AChildHoldsNothingOfItsParent) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   int doorbell[2];
   ASSERT_EQ(::pipe(doorbell), 0);
   const pid_t child = ::fork();
@@ -306,8 +299,7 @@ TEST_F(MarksTest, ForksInTheMiddleOfEverything) {
   // Its allocator's locks are not taken over a fork: the child's threads can hang in malloc.
   GTEST_SKIP() << "not with AddressSanitizer";
 #endif
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   Activate(daemon);
   std::atomic<bool> ending = false;
   std::vector<std::thread> threads;

@@ -54,8 +54,7 @@ class SessionTest : public LibprofdTest {
 };
 
 TEST_F(SessionTest, StartCarriesItsArguments) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   profd_start_args args = PROFD_START_ARGS_INIT;
   args.options_json = " {\"aicpu\":\"on\"}\n";
   args.label = "warm";
@@ -78,8 +77,7 @@ TEST_F(SessionTest, StartCarriesItsArguments) {
 }
 
 TEST_F(SessionTest, APlainStartRequestsTheDefaults) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   const auto start = daemon.Expect<attach::StartCall>();
   EXPECT_EQ(start.options_json, "");
@@ -89,8 +87,7 @@ TEST_F(SessionTest, APlainStartRequestsTheDefaults) {
 }
 
 TEST_F(SessionTest, WrongArgumentsDoNotLeaveTheProcess) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   EXPECT_EQ(profd_start_with(nullptr), PROFD_INVALID);
   profd_start_args args = PROFD_START_ARGS_INIT;
   args.start_step = -2;
@@ -137,8 +134,7 @@ TEST_F(SessionTest, CodesOfTheDaemonAreReported) {
 }
 
 TEST_F(SessionTest, StopEndsTheLastOne) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
@@ -185,8 +181,7 @@ TEST_F(SessionTest, AStartThatIsAnsweredTooLateCanBeStopped) {
 }
 
 TEST_F(SessionTest, ACallWhoseDaemonDiesAnswersAtOnce) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   std::thread killer([&daemon] {
     daemon.Expect<attach::StartCall>();
     daemon.DropConnections();
@@ -198,8 +193,7 @@ TEST_F(SessionTest, ACallWhoseDaemonDiesAnswersAtOnce) {
 }
 
 TEST_F(SessionTest, SessionsOutliveTheConnection) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   daemon.DropConnections();
   daemon.Expect<attach::Hello>(1);
@@ -211,8 +205,7 @@ TEST_F(SessionTest, SessionsOutliveTheConnection) {
 }
 
 TEST_F(SessionTest, AnotherDaemonDoesNotKnowThem) {
-  auto first = std::make_unique<FakeDaemon>(path_, Obliging());
-  Attach();
+  auto first = std::make_unique<AttachedDaemon>(path_, Obliging());
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   first.reset();
   FakeDaemon second(path_, Forgetful());
@@ -222,8 +215,7 @@ TEST_F(SessionTest, AnotherDaemonDoesNotKnowThem) {
 }
 
 TEST_F(SessionTest, ShutdownEndsThem) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   profd_shutdown();
   EXPECT_EQ(daemon.Expect<attach::StopCall>().session_id, "s-1");
@@ -231,8 +223,7 @@ TEST_F(SessionTest, ShutdownEndsThem) {
 }
 
 TEST_F(SessionTest, TheSessionAsJson) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   EXPECT_EQ(profd_session_json(nullptr, 0, 0), PROFD_NO_SESSION);
   EXPECT_THAT(profd_last_error(), HasSubstr("started no session"));
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
@@ -250,8 +241,7 @@ TEST_F(SessionTest, TheSessionAsJson) {
 }
 
 TEST_F(SessionTest, NoticesMoveTheStateOn) {
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   daemon.Send(attach::SessionNotice{"s-1", "ended", {}, 0, {}});
   EXPECT_TRUE(Eventually([] { return State() == "ended"; }));
@@ -260,8 +250,7 @@ TEST_F(SessionTest, NoticesMoveTheStateOn) {
 }
 
 TEST_F(SessionTest, ErrorsAreOfTheThread) {
-  FakeDaemon daemon(path_);
-  Attach();
+  AttachedDaemon daemon(path_);
   EXPECT_EQ(profd_start_with(nullptr), PROFD_INVALID);
   std::thread([] { EXPECT_STREQ(profd_last_error(), ""); }).join();
   EXPECT_THAT(profd_last_error(), HasSubstr("no arguments"));
@@ -273,8 +262,7 @@ TEST_F(SessionTest, ErrorsAreOfTheThread) {
 
 TEST_F(SessionTest, TheEnvironmentStartsASession) {
   ::setenv("PROFILING_OPTIONS", " {\"aicpu\":\"on\"} ", 1);
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   EXPECT_EQ(daemon.Expect<attach::Hello>().options_json, "{\"aicpu\":\"on\"}");
   EXPECT_EQ(profd_stop(), PROFD_OK);  // waits until the daemon has said which one
   EXPECT_EQ(daemon.Expect<attach::StopCall>().session_id, "s-env");
@@ -285,8 +273,7 @@ TEST_F(SessionTest, TheEnvironmentStartsASession) {
 
 TEST_F(SessionTest, TheEnvironmentsSessionIsNotBegunTwice) {
   ::setenv("PROFILING_OPTIONS", "{}", 1);
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   EXPECT_EQ(daemon.Expect<attach::Hello>(0).options_json, "{}");
   ASSERT_TRUE(Eventually([] { return State() == "running"; }));
   daemon.DropConnections();
@@ -300,8 +287,7 @@ TEST_F(SessionTest, TheEnvironmentsSessionIsNotBegunTwice) {
 
 TEST_F(SessionTest, TheEnvironmentsSessionBeginsAgainWithAnotherDaemon) {
   ::setenv("PROFILING_OPTIONS", "{}", 1);
-  auto first = std::make_unique<FakeDaemon>(path_, Obliging());
-  Attach();
+  auto first = std::make_unique<AttachedDaemon>(path_, Obliging());
   ASSERT_TRUE(Eventually([] { return State() == "running"; }));
   first.reset();
   FakeDaemon second(path_, Forgetful());
@@ -313,8 +299,7 @@ TEST_F(SessionTest, TheEnvironmentsSessionBeginsAgainWithAnotherDaemon) {
 
 TEST_F(SessionTest, TheEnvironmentsSessionThatEndedInOrderDoesNotBeginAgain) {
   ::setenv("PROFILING_OPTIONS", "{}", 1);
-  auto first = std::make_unique<FakeDaemon>(path_, Obliging());
-  Attach();
+  auto first = std::make_unique<AttachedDaemon>(path_, Obliging());
   ASSERT_TRUE(Eventually([] { return State() == "running"; }));
   first->Send(attach::SessionNotice{"s-env", "ended", {}, 0, {}});
   ASSERT_TRUE(Eventually([] { return State() == "ended"; }));
@@ -346,21 +331,18 @@ TEST_F(SessionTest, BlankOptionsAndModesStartNothing) {
   for (const auto& [options, mode] : kNothing) {
     ::setenv("PROFILING_OPTIONS", options, 1);
     ::setenv("PROFILING_MODE", mode, 1);
-    FakeDaemon daemon(path_, Obliging());
-    Attach();
+    AttachedDaemon daemon(path_, Obliging());
     EXPECT_EQ(daemon.Expect<attach::Hello>().options_json, "") << options << mode;
     profd_shutdown();
   }
   ::setenv("PROFILING_MODE", "true", 1);
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   EXPECT_EQ(daemon.Expect<attach::Hello>().options_json, "{}");
 }
 
 TEST_F(SessionTest, OptionsThatFitNoPacketAreLeftOut) {
   ::setenv("PROFILING_OPTIONS", std::string(60'000, '\x01').c_str(), 1);
-  FakeDaemon daemon(path_, Obliging());
-  Attach();
+  AttachedDaemon daemon(path_, Obliging());
   EXPECT_EQ(daemon.Expect<attach::Hello>().options_json, "");
   EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
   EXPECT_THAT(profd_last_error(), HasSubstr("too long"));
