@@ -53,6 +53,7 @@ TEST_F(EndpointOfTest, SocketUnlessAnAddressIsNamed) {
   EXPECT_EQ(daemon_.endpoint.address, "");
   EXPECT_EQ(daemon_.endpoint.socket, "/flag/s");
   EXPECT_EQ(Run({"status", "--address", "n1:x"}), 2);
+  EXPECT_EQ(Run({"status", "--address", ""}), 2);
   EXPECT_EQ(Run({"status", "--address", "n1", "--socket", "/s"}), 2);
   default_address_ = "n2:x";
   EXPECT_EQ(Run({"status"}), 2);
