@@ -53,11 +53,11 @@ Result<bool> App::Impl::Serve() {
   const DaemonConfig& config = options.config;
   RETURN_IF_ERROR(web->Listen(config));
   rpc = std::make_unique<RpcServer>(RpcDeps{
-      *control, config, config.dump_root, *node, store, hub, health, *sessions, *releases, *tuning, *jobs, *archive,
+      *control, config, config.dump_root, *node, store, hub, health, *sessions, *records, live->watches(), *dump_requests, *releases, *tuning, *jobs, *archive,
       recorder.get(), advisor.get(), [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }});
   std::string warning;
   RETURN_IF_ERROR(rpc->Listen(config, &warning));
-  earlier->Resume(*control, sessions.get());
+  earlier->Resume(*control, *earlier_sessions);
   rpc->Start();
   if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
   RETURN_IF_ERROR(ServeAttach());
@@ -88,7 +88,7 @@ void App::Impl::Announce() {
   web->SetListening();
   control->Post([this] {
     always_on->Start(options.config.metrics_disable);
-    if (recorder != nullptr) recorder->Begin(*sessions, &jobs->table());
+    if (recorder != nullptr) recorder->Begin(*records, *dump_requests, &jobs->table());
     if (advisor != nullptr) advisor->Begin();
     tick_timer = std::make_unique<Timer>(*control);
     Tick();
@@ -168,7 +168,7 @@ void App::Impl::Configure(const DaemonConfig& fresh) {
   DCHECK_ON(*control);
   options.config = WithReloadableOf(options.config, fresh);
   const DaemonConfig& config = options.config;
-  sessions->Configure(config);
+  session_deps->stop_deadline_ns = config.stop_deadline_s * kNsPerSecond;
   retention->SetLimits(QuotaOf(config));
   if (recorder != nullptr) recorder->Configure(config);
   sampling->Configure(config);
@@ -189,7 +189,7 @@ void App::Impl::Tick() {
     // On a grid of its own; after a stall from here on.
     next_second_ns = std::max(next_second_ns + kTickNs, now + kTickNs / 2);
   }
-  const bool busy = sessions->active() > 0 || recorder != nullptr;
+  const bool busy = records->active() > 0 || recorder != nullptr;
   tick_timer->At(busy ? std::min(next_second_ns, now + kDeadlineCheckNs) : next_second_ns, [this] { Tick(); });
 }
 
@@ -203,7 +203,7 @@ void App::Impl::CheckDeadlinesSoon() {
 void App::Impl::EverySecond() {
   DCHECK_ON(*control);
   arbiter->Tick();
-  sessions->Tick();
+  live->Tick();
   releases->Tick();
   sampling->Tick();
   tuning->Tick();
@@ -217,7 +217,7 @@ void App::Impl::EverySecond() {
   if (health.Update(DriverFacts(*node, *arbiter))) web->Outdate();
   UpdateSelfMetrics();
   ShowPage();
-  memory.Tick(sessions->ended_total() + jobs->table().detached_total(), clock.SteadyNs(), &node->pool());
+  memory.Tick(live->ended_total() + jobs->table().detached_total(), clock.SteadyNs(), &node->pool());
   if (::sd_watchdog_enabled(0, nullptr) > 0) ::sd_notify(0, "WATCHDOG=1");
 }
 
@@ -234,7 +234,7 @@ void App::Impl::CheckDeadlines(int64_t now_ns) {
     }
   }
   jobs->CheckDeadlines(now_ns);
-  sessions->CheckDiskSpace();
+  live->CheckDiskSpace();
   for (const std::string& text :
        pollers->CheckStuck(options.config.stuck_after_ms * kNsPerMs)) {
     log::Warning("libdcmi stuck", {{"call", text}});
@@ -244,8 +244,8 @@ void App::Impl::CheckDeadlines(int64_t now_ns) {
 void App::Impl::LeaveSessions() {
   size_t active = 0;
   control->RunAndWait([this, &active] {
-    sessions->SaveStates();
-    active = sessions->active();
+    live->SaveStates();
+    active = records->active();
   });
   if (active == 0) return;
   ::sd_notify(0, "STOPPING=1");
@@ -264,7 +264,7 @@ void App::Impl::End() {
   if (rpc != nullptr) rpc->StopListening();
   auto ended = std::make_shared<std::promise<void>>();
   control->Post([this, ended] {
-    sessions->Shutdown("profd is stopping", [this, ended] {
+    live->Shutdown("profd is stopping", [this, ended] {
       auto done = [ended] { ended->set_value(); };
       recorder != nullptr ? recorder->End(done) : done();
     });

@@ -115,7 +115,7 @@ Status App::Impl::Build() {
   BuildSessions();
   BuildReleases();
   sampling = std::make_unique<ScheduledRecording>(
-      ScheduledRecording::Deps{*control, clock, *sessions, jobs->table(),
+      ScheduledRecording::Deps{*control, clock, *sessions, *records, *dump_requests, jobs->table(),
                                [this](pid_t pid) { return ReadGroups(node->host().proc, pid); }},
       config);
   BuildAdvice();
@@ -153,7 +153,7 @@ void App::Impl::BuildArchive() {
 void App::Impl::BuildTuning() {
   // Both are made later, and for leases.
   auto profiled_by = [this](const Peer& peer, std::span<const uint32_t> devices) {
-    std::string session = sessions->ProfilingOn(peer, devices);
+    std::string session = records->ProfilingOn(peer, devices);
     return session.empty() ? jobs->table().CollectingOn(devices) : session;
   };
   tuning = std::make_unique<TuningLeases>(
@@ -168,39 +168,45 @@ void App::Impl::BuildTuning() {
 
 void App::Impl::BuildSessions() {
   const DaemonConfig& config = options.config;
-  SessionManager::Deps deps{SessionDeps{*control, node->host(), store, *arbiter, *pollers, *writer, node->facts(), *node, *node, Manifest{},
-                                        config.stop_deadline_s * kNsPerSecond},
-                            *retention, *states, *tuning, Rights::OfThisProcess(), node->BootId(), retention.get(),
-                            [this] { CheckDeadlinesSoon(); }};
-  deps.session.jobs_or_null = &jobs->table();
-  deps.session.copier_or_null = &jobs->copier();
-  Manifest& base = deps.session.manifest_base;
+  session_deps = std::make_unique<SessionDeps>(SessionDeps{*control, node->host(), store, *arbiter, *pollers, *writer, node->facts(), *node,
+                                                           *node, Manifest{}, config.stop_deadline_s * kNsPerSecond});
+  session_deps->jobs_or_null = &jobs->table();
+  session_deps->copier_or_null = &jobs->copier();
+  Manifest& base = session_deps->manifest_base;
   base.profd_version = PROFD_VERSION;
   base.build = BuildText();
   base.hal_api_version = static_cast<uint32_t>(node->report().hal_api_version);
   base.driver_version = node->report().driver_version;
   base.dcmi_version = node->report().dcmi_version;
-  BuildRecorder(&deps);
-  sessions = std::make_unique<SessionManager>(std::move(deps), config);
+  BuildRecorder();
+  records = std::make_unique<SessionRecords>(*control, clock, config, retention.get());
+  planner = std::make_unique<SessionPlanner>(*session_deps, config);
+  live = std::make_unique<LiveSessions>(LiveSessions::Deps{*session_deps, config, *records, *retention, *states, node->BootId(),
+                                                           retention.get(), [this] { CheckDeadlinesSoon(); }});
+  sessions = std::make_unique<SessionManager>(SessionManager::Deps{*session_deps, config, *records, *live, *planner, *tuning,
+                                                                   Rights::OfThisProcess(), retention.get()});
+  earlier_sessions = std::make_unique<EarlierSessions>(EarlierSessions::Deps{*session_deps, config, *records, *live, *planner,
+                                                                             *retention, *states, node->BootId()});
+  dump_requests = std::make_unique<DumpRequests>(*control, *records, *retention, retention.get());
 }
 
-void App::Impl::BuildRecorder(SessionManager::Deps* deps) {
+void App::Impl::BuildRecorder() {
   if (!options.config.recorder_enabled) return;
   Result<std::unique_ptr<FlightRecorder>> made = FlightRecorder::Create(
-      FlightRecorder::Deps{deps->session, *router, *self, *retention}, options.config);
+      FlightRecorder::Deps{*session_deps, *router, *self, *retention}, options.config);
   if (!made.ok()) {
     log::Error("no flight recorder", {{"why", made.status().ToString()}});
     return;
   }
   recorder = std::move(made).value();
-  deps->session.history_or_null = recorder.get();
+  session_deps->history_or_null = recorder.get();
 }
 
 // Before the first session starts: an earlier run of the daemon may have released channels.
 void App::Impl::BuildReleases() {
   releases = std::make_unique<ChannelReleases>(
       ChannelReleases::Deps{*control, clock, *arbiter, node->host().devices, *node, *states,
-                            [this](const std::string& session) { return sessions->UidOf(session); }});
+                            [this](const std::string& session) { return records->UidOf(session); }});
   Result<std::string> saved = state_store->Load(kReleasesFile);
   if (!saved.ok()) {
     log::Warning("released channels of an earlier run cannot be read", {{"why", saved.status().ToString()}});
@@ -232,10 +238,10 @@ void App::Impl::Recover() {
 }
 
 void App::Impl::OnFound(const DumpRetention::RecoveredDump& found) {
-  if (!found.dump.session_id.empty()) sessions->AddFound(SessionOf(found, options.config.dump_root));
+  if (!found.dump.session_id.empty()) earlier_sessions->AddFound(SessionOf(found, options.config.dump_root));
 }
 
-void App::Impl::OnRemoved(const std::string& name, std::string_view reason) { sessions->OnDumpRemoved(name, reason); }
+void App::Impl::OnRemoved(const std::string& name, std::string_view reason) { records->OnDumpRemoved(name, reason); }
 
 void App::Impl::OnComplete() { web->SetDumpsSeen(); }
 

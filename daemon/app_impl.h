@@ -33,9 +33,14 @@
 #include "daemon/rpc/rpc_server.h"
 #include "daemon/session/channel_arbiter.h"
 #include "daemon/session/channel_releases.h"
+#include "daemon/session/dump_requests.h"
 #include "daemon/session/earlier_runs.h"
+#include "daemon/session/earlier_sessions.h"
+#include "daemon/session/live_sessions.h"
 #include "daemon/session/scheduled_recording.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/session_planner.h"
+#include "daemon/session/session_records.h"
 #include "daemon/session/tuning_leases.h"
 #include "daemon/web/metrics_endpoint.h"
 
@@ -51,7 +56,7 @@ struct App::Impl final : DumpRetention::Watcher, DeviceWatcher {
   void BuildArchive();
   void BuildTuning();
   void BuildSessions();
-  void BuildRecorder(SessionManager::Deps* deps);
+  void BuildRecorder();
   void BuildReleases();
   void BuildAdvice();
   void Recover();
@@ -110,7 +115,13 @@ struct App::Impl final : DumpRetention::Watcher, DeviceWatcher {
   std::unique_ptr<Attribution> attribution;  // null: off
   std::unique_ptr<SelfMetrics> self;
   std::unique_ptr<FlightRecorder> recorder;  // null: off
+  std::unique_ptr<SessionDeps> session_deps;
+  std::unique_ptr<SessionRecords> records;
+  std::unique_ptr<SessionPlanner> planner;
+  std::unique_ptr<LiveSessions> live;
   std::unique_ptr<SessionManager> sessions;
+  std::unique_ptr<EarlierSessions> earlier_sessions;
+  std::unique_ptr<DumpRequests> dump_requests;
   std::unique_ptr<ChannelReleases> releases;
   std::unique_ptr<ScheduledRecording> sampling;
   std::unique_ptr<Advisor> advisor;  // null: off

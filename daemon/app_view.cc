@@ -49,7 +49,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   for (const RightLoss& right : Rights::OfThisProcess().Losses()) {
     out->add_missing_rights(fmt::format("{}: {}", right.capability, right.loss));
   }
-  out->set_active_sessions(static_cast<uint32_t>(sessions->active()));
+  out->set_active_sessions(static_cast<uint32_t>(records->active()));
   out->set_max_sessions(static_cast<uint32_t>(config.max_sessions));
   out->mutable_caller()->set_pid(peer.pid);
   out->mutable_caller()->set_uid(peer.uid);
@@ -83,6 +83,7 @@ void App::Impl::UpdateSelfMetrics() {
   if (recorder != nullptr) recorder->UpdateMetrics(self.get());
   if (advisor != nullptr) advisor->UpdateMetrics(self.get());
   sessions->UpdateMetrics(self.get());
+  records->UpdateMetrics(self.get());
   writer->UpdateMetrics(self.get());
   self->Set(MetricByName("profd_released_channels"), releases->size());
   self->Set(MetricByName("profd_stream_subscribers"), hub.subscribers());
@@ -123,7 +124,7 @@ void App::Impl::ShowPage() {
                                one.readings.load(std::memory_order_relaxed) > 0,
                                ok ? std::string() : one.LastError()});
   }
-  view.sessions = sessions->active();
+  view.sessions = records->active();
   if (advisor != nullptr) {
     for (const LiveAdvice* advice : advisor->board().Raised()) {
       view.advice.push_back({std::string(advice->check), WhereOf(*advice), advice->what,

@@ -115,9 +115,10 @@ void FlightRecorder::AddPoller(const WantedCollector& wanted) {
   }
 }
 
-void FlightRecorder::Begin(SessionManager& sessions, JobDirectory* jobs_or_null) {
+void FlightRecorder::Begin(SessionRecords& records, DumpRequests& dumps, JobDirectory* jobs_or_null) {
   DCHECK_ON(deps_.session.control);
-  sessions_ = &sessions;
+  records_ = &records;
+  dump_requests_ = &dumps;
   jobs_ = jobs_or_null;
   clocks_[kHostDevice].Add(CorrelateHostClock(deps_.session.host.clock));
   for (const std::string& text : config_.recorder_collectors) {

@@ -23,11 +23,13 @@
 #include "daemon/data/replay.h"
 #include "daemon/dumps/dump_retention.h"
 #include "daemon/jobs/job_directory.h"
+#include "daemon/jobs/session_calls.h"
 #include "daemon/recorder/activity_history.h"
 #include "daemon/recorder/clock_track.h"
 #include "daemon/recorder/recorder_ring.h"
 #include "daemon/recorder/trigger_watch.h"
-#include "daemon/session/session_manager.h"
+#include "daemon/session/dump_requests.h"
+#include "daemon/session/session_records.h"
 
 namespace profd {
 
@@ -69,15 +71,15 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
     const prometheus::Collectable& self_metrics;  // for triggers on them
     DumpRemover& dumps;
   };
-  using SessionReply = SessionManager::SessionReply;
+  using SessionReply = SessionCalls::Reply;
 
   static Result<std::unique_ptr<FlightRecorder>> Create(const Deps& deps,
                                                         const DaemonConfig& config);
   ~FlightRecorder() override;
 
-  // Claims and starts what is configured. `sessions` lists the dumps; `jobs_or_null` null: nothing
-  // attaches here. Both outlive the recorder.
-  void Begin(SessionManager& sessions, JobDirectory* jobs_or_null);
+  // Claims and starts what is configured. `records` and `dumps` list and remove its dumps; `jobs_or_null` null: nothing
+  // attaches here. All outlive the recorder.
+  void Begin(SessionRecords& records, DumpRequests& dumps, JobDirectory* jobs_or_null);
   // Gives everything back; no more dumps.
   void End(std::function<void()> done);
   void Configure(const DaemonConfig& config);  // reloadable keys
@@ -168,7 +170,8 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   DaemonConfig config_;
   const std::shared_ptr<RecorderRing> ring_;
   const std::unique_ptr<ActivityHistory> activity_;  // null: not recorded
-  SessionManager* sessions_ = nullptr;
+  SessionRecords* records_ = nullptr;
+  DumpRequests* dump_requests_ = nullptr;
   JobDirectory* jobs_ = nullptr;
   std::shared_ptr<void> watching_;
   std::vector<Route> routes_;  // by RecorderRing::RouteId

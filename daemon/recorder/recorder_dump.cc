@@ -41,7 +41,7 @@ std::string_view LimitOfPast(int64_t held_ns, int64_t most_ns, bool evicted_earl
 // writer's callbacks.
 class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
  public:
-  RecorderDump(FlightRecorder& recorder, RecorderDumpRequest request, SessionManager::SessionReply reply)
+  RecorderDump(FlightRecorder& recorder, RecorderDumpRequest request, SessionCalls::Reply reply)
       : recorder_(recorder),
         deps_(recorder.deps_.session),
         request_(std::move(request)),
@@ -77,7 +77,7 @@ class RecorderDump : public std::enable_shared_from_this<RecorderDump> {
   FlightRecorder& recorder_;
   const SessionDeps& deps_;
   const RecorderDumpRequest request_;
-  SessionManager::SessionReply reply_;
+  SessionCalls::Reply reply_;
   std::string id_;
   int64_t now_ns_ = 0;
   int64_t now_wall_ns_ = 0;
@@ -404,7 +404,7 @@ void RecorderDump::OnFinished(const Status& status) {
     return;
   }
   v1::Session view = View();
-  recorder_.sessions_->AddRecovered(view);
+  recorder_.records_->AddEnded(view);
   ++recorder_.dumps_[request_.counted];
   log::Info("flight recorder dumped", {{"session", id_},
                                        {"uid", request_.uid},

@@ -38,7 +38,7 @@ void FlightRecorder::SetTriggers() {
 
 void FlightRecorder::FindTriggerDumps() {
   Peer myself = Peer::Daemon();
-  const v1::ListSessionsResponse all = sessions_->List(myself, {});
+  const v1::ListSessionsResponse all = records_->List(myself, {});
   for (const v1::Session& session : all.sessions()) {
     if (session.owner().uid() != myself.uid || !session.spec().label().starts_with(kLabel)) continue;
     kept_.push_back({session.session_id(), std::string(BaseName(session.status().dump_path()))});
@@ -175,15 +175,15 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
 void FlightRecorder::EvictTriggerDumps() {
   while (kept_.size() > static_cast<size_t>(config_.recorder_max_dumps)) {
     const auto found = std::find_if(kept_.begin(), kept_.end(),
-                                    [this](const TriggerDump& each) { return !sessions_->IsWaiting(each.dump); });
+                                    [this](const TriggerDump& each) { return !dump_requests_->IsWaiting(each.dump); });
     if (found == kept_.end()) return;  // all wait for the database: their bound is the archive's
     TriggerDump oldest = std::move(*found);
     kept_.erase(found);
     log::Info("trigger's dump removed", {{"session", oldest.session}, {"max", config_.recorder_max_dumps}});
-    sessions_->Delete(Peer::Daemon(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {
+    dump_requests_->Delete(Peer::Daemon(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {
       // Long forgotten by the list; one that is pinned stays.
       if (freed.status().code() != StatusCode::kNotFound) return;
-      sessions_->Delete(Peer::Daemon(), "", oldest.dump, [](const Result<uint64_t>&) {});
+      dump_requests_->Delete(Peer::Daemon(), "", oldest.dump, [](const Result<uint64_t>&) {});
     });
   }
 }

@@ -72,13 +72,13 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
 
   // Directory names, oldest first. The user that archives: of all users' dumps those that wait, by name.
   Result<std::vector<std::string>> DumpsToFetch() const {
-    const SessionManager& sessions = context_.deps.sessions;
-    if (!peer_.archiver) return sessions.DumpsOf(peer_, request_.session_id(), request_.dump());
+    const DumpRequests& dumps = context_.deps.dumps;
+    if (!peer_.archiver) return dumps.DumpsOf(peer_, request_.session_id(), request_.dump());
     if (!context_.deps.archive.IsWaiting(request_.dump())) {
       return PermissionDenied("only dumps that wait for the database, by name");
     }
     const Peer administrator{.admin = true};
-    return sessions.DumpsOf(administrator, "", request_.dump());
+    return dumps.DumpsOf(administrator, "", request_.dump());
   }
 
   // Runs a step on a reader's thread and sends (or reports) what it made.

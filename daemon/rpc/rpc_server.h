@@ -11,7 +11,10 @@
 #include "base/strand.h"
 #include "daemon/data/stream_hub.h"
 #include "daemon/metrics/metric_store.h"
+#include "daemon/session/dump_requests.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/session_records.h"
+#include "daemon/session/session_watches.h"
 
 namespace profd {
 
@@ -34,6 +37,9 @@ struct RpcDeps {
   StreamHub& hub;
   const NpuHealth& health;
   SessionManager& sessions;
+  const SessionRecords& records;
+  SessionWatches& watches;
+  DumpRequests& dumps;
   ChannelReleases& releases;
   TuningLeases& tuning;
   JobService& jobs;

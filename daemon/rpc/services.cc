@@ -82,7 +82,7 @@ class NodeMethods final : public v1::NodeService::CallbackService, private rpc::
 
   Reactor* ListJobs(Call* call, const v1::ListJobsRequest* request, v1::ListJobsResponse* reply) override {
     return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      deps_.jobs.ListJobs(peer, asked, deps_.sessions.ActiveSessions(), out);
+      deps_.jobs.ListJobs(peer, asked, deps_.records.ActiveSessions(), out);
       return Status::Ok();
     });
   }
@@ -146,13 +146,13 @@ class SessionMethods final : public v1::SessionService::CallbackService, private
 
   Reactor* GetSession(Call* call, const v1::GetSessionRequest* request, v1::Session* reply) override {
     return Answer(__func__, call, *request, reply, [this, reply](const Peer& peer, const auto& asked, auto finish) {
-      Into(reply, finish)(deps_.sessions.Get(peer, asked.session_id()));
+      Into(reply, finish)(deps_.records.Get(peer, asked.session_id()));
     });
   }
 
   Reactor* ListSessions(Call* call, const v1::ListSessionsRequest* request, v1::ListSessionsResponse* reply) override {
     return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto& asked, auto* out) {
-      *out = deps_.sessions.List(peer, asked);
+      *out = deps_.records.List(peer, asked);
       return Status::Ok();
     });
   }
@@ -204,7 +204,7 @@ class SessionMethods final : public v1::SessionService::CallbackService, private
 
  private:
   template <class Finish>
-  static SessionManager::SessionReply Into(v1::Session* reply, Finish finish) {
+  static SessionCalls::Reply Into(v1::Session* reply, Finish finish) {
     return [reply, finish](const Result<v1::Session>& session) {
       if (session.ok()) *reply = *session;
       finish(session.status());
@@ -228,32 +228,31 @@ class DumpMethods final : public v1::DumpService::CallbackService, private rpc::
   Reactor* DeleteDump(Call* call, const v1::DeleteDumpRequest* request, v1::DeleteDumpResponse* reply) override {
     return Answer(__func__, call, *request, reply, [this, reply](const Peer& peer, const auto& asked, auto finish) {
       const std::vector<std::string> waited =
-          deps_.archive.WaitingOf(deps_.sessions.DumpsOf(peer, asked.session_id(), asked.dump()).value_or({}));
-      deps_.sessions.Delete(peer, asked.session_id(), asked.dump(),
-                            [reply, finish, waited](const Result<uint64_t>& freed) {
-                              if (freed.ok()) {
-                                reply->set_freed_bytes(*freed);
-                                reply->mutable_not_archived()->Assign(waited.begin(), waited.end());
-                              }
-                              finish(freed.status());
-                            });
+          deps_.archive.WaitingOf(deps_.dumps.DumpsOf(peer, asked.session_id(), asked.dump()).value_or({}));
+      deps_.dumps.Delete(peer, asked.session_id(), asked.dump(), [reply, finish, waited](const Result<uint64_t>& freed) {
+        if (freed.ok()) {
+          reply->set_freed_bytes(*freed);
+          reply->mutable_not_archived()->Assign(waited.begin(), waited.end());
+        }
+        finish(freed.status());
+      });
     });
   }
 
   Reactor* ListDumps(Call* call, const v1::ListDumpsRequest* request, v1::ListDumpsResponse* reply) override {
     return AnswerAtOnce(__func__, call, *request, reply, [this](const Peer& peer, const auto&, auto* out) {
-      *out = deps_.sessions.ListDumps(peer);
+      *out = deps_.dumps.List(peer);
       for (v1::Dump& dump : *out->mutable_dumps()) deps_.archive.Describe(&dump);
       return Status::Ok();
     });
   }
 
   Reactor* PinDump(Call* call, const v1::PinDumpRequest* request, v1::PinDumpResponse* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&SessionManager::Pin, &deps_.sessions));
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&DumpRequests::Pin, &deps_.dumps));
   }
 
   Reactor* UnpinDump(Call* call, const v1::UnpinDumpRequest* request, v1::UnpinDumpResponse* reply) override {
-    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&SessionManager::Unpin, &deps_.sessions));
+    return AnswerAtOnce(__func__, call, *request, reply, std::bind_front(&DumpRequests::Unpin, &deps_.dumps));
   }
 
   Reactor* ArchiveDumps(Call* call, const v1::ArchiveDumpsRequest* request, v1::ArchiveDumpsResponse* reply) override {

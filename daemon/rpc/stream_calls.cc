@@ -49,7 +49,7 @@ class Watch final : public StrandWriter<v1::Session> {
       return;
     }
     if (watch_ == 0) {
-      watch_ = context_.deps.sessions.Watch(id_, [this] { Show(); });
+      watch_ = context_.deps.watches.Add(id_, [this] { Show(); });
       timer_ = std::make_unique<Timer>(control());
       Show();
       return;
@@ -71,7 +71,7 @@ class Watch final : public StrandWriter<v1::Session> {
       return;
     }
     again_ = false;
-    Result<v1::Session> session = context_.deps.sessions.Get(peer_, id_);
+    Result<v1::Session> session = context_.deps.records.Get(peer_, id_);
     if (!session.ok()) {
       End(ToGrpc(session.status()));
       return;
@@ -88,7 +88,7 @@ class Watch final : public StrandWriter<v1::Session> {
 
   void OnClosed() override {
     timer_.reset();
-    if (watch_ != 0) context_.deps.sessions.Unwatch(watch_);
+    if (watch_ != 0) context_.deps.watches.Remove(watch_);
   }
 
   Context& context_;

@@ -1,14 +1,12 @@
 #include "daemon/session/earlier_runs.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <chrono>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/session/session_recovered.h"
-#include "daemon/session/stored_session.pb.h"
+#include "daemon/session/session_state_file.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -41,11 +39,9 @@ v1::Session SessionOf(const DumpRetention::RecoveredDump& found, const std::stri
 void EarlierRuns::Begin(Strand& control, DumpRetention* retention, const std::string& boot_id) {
   retention->Watch(this);
   std::map<std::string, DumpRetention::FirstDump> first;
-  google::protobuf::util::JsonParseOptions lenient;
-  lenient.ignore_unknown_fields = true;
   for (const auto& [id, text] : sessions_) {
     state::StoredSession stored;
-    if (!google::protobuf::util::JsonStringToMessage(text, &stored, lenient).ok()) continue;
+    if (!ParseStateFile(text, &stored)) continue;
     const bool same_boot = !boot_id.empty() && stored.boot_id() == boot_id;
     if (!stored.dump().empty()) first[stored.dump()] = {id, same_boot};
     const bool has_begun = stored.has_started_ns() || !IsScheduled(stored.spec());
@@ -60,13 +56,13 @@ void EarlierRuns::Begin(Strand& control, DumpRetention* retention, const std::st
   });
 }
 
-void EarlierRuns::Resume(Strand& control, SessionManager* sessions) {
+void EarlierRuns::Resume(Strand& control, EarlierSessions& sessions) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   const std::shared_future<void> all = found_all_.get_future().share();
   const bool found = (dumps_unknown_ ? all : found_sessions_.get_future().share()).wait_until(until) == std::future_status::ready;
   if (!found) log::Warning("dumps of sessions that were running are not completed yet");
-  control.RunAndWait([this, sessions] {
-    for (const auto& [id, text] : sessions_) sessions->Resume(id, text);
+  control.RunAndWait([this, &sessions] {
+    for (const auto& [id, text] : sessions_) sessions.Resume(id, text);
     sessions_.clear();
   });
   if (all.wait_until(until) != std::future_status::ready) {

@@ -11,7 +11,7 @@
 #include "base/strand.h"
 #include "daemon/dumps/dump_retention.h"
 #include "daemon/dumps/state_store.h"
-#include "daemon/session/session_manager.h"
+#include "daemon/session/earlier_sessions.h"
 #include "dump/dump_root.h"
 
 namespace profd {
@@ -26,7 +26,7 @@ class EarlierRuns final : private DumpRetention::Watcher {
   // is not known.
   void Begin(Strand& control, DumpRetention* retention, const std::string& boot_id);
   // Before the first request: sessions resume when their dumps have been looked at, or when it is too late to wait for it.
-  void Resume(Strand& control, SessionManager* sessions);
+  void Resume(Strand& control, EarlierSessions& sessions);
 
  private:
   EarlierRuns() = default;

@@ -79,7 +79,7 @@ bool ScheduledRecording::IsDue(const Job& job, const SamplingRule& rule, int64_t
 void ScheduledRecording::Look(const Key& key, Job* job) {
   const SamplingRule* rule = RuleOf(key.second);
   if (!job->session.empty()) {
-    Result<v1::Session> session = deps_.sessions.Get(Peer::Daemon(), job->session);
+    Result<v1::Session> session = deps_.records.Get(Peer::Daemon(), job->session);
     if (session.ok() && !IsFinished(*session)) return;
     if (!session.ok() || session->status().state() != v1::Session::STATE_DONE) ++state_->counts.failed;
     Finish(key, job, rule != nullptr ? *rule : rules_.back());
@@ -116,7 +116,7 @@ bool ScheduledRecording::IsProfiled(const Key& key) const {
   v1::ListSessionsRequest request;
   request.set_job_id(key.second);
   request.set_active_only(true);
-  return !deps_.sessions.List(Peer::Daemon(), request).sessions().empty();
+  return !deps_.records.List(Peer::Daemon(), request).sessions().empty();
 }
 
 v1::SessionSpec ScheduledRecording::SpecOf(const Key& key, const Job& job, const SamplingRule& rule) const {
@@ -170,7 +170,7 @@ void ScheduledRecording::Evict(const Key& key) {
   v1::ListSessionsRequest request;
   request.set_job_id(key.second);
   std::vector<v1::Session> recordings;
-  const v1::ListSessionsResponse listed = deps_.sessions.List(Peer::Daemon(), request);
+  const v1::ListSessionsResponse listed = deps_.records.List(Peer::Daemon(), request);
   for (const v1::Session& session : listed.sessions()) {
     if (IsSampling(session, key.first) && IsFinished(session)) recordings.push_back(session);
   }
@@ -178,8 +178,8 @@ void ScheduledRecording::Evict(const Key& key) {
     return a.status().started_ns() > b.status().started_ns();
   });
   for (size_t i = static_cast<size_t>(config_.sampling_keep); i < recordings.size(); ++i) {
-    if (recordings[i].status().pinned() || deps_.sessions.IsWaiting(recordings[i])) continue;
-    deps_.sessions.Delete(Peer::Daemon(), recordings[i].session_id(), "", [](const Result<uint64_t>& freed) {
+    if (recordings[i].status().pinned() || deps_.dumps.IsWaiting(recordings[i])) continue;
+    deps_.dumps.Delete(Peer::Daemon(), recordings[i].session_id(), "", [](const Result<uint64_t>& freed) {
       if (!freed.ok()) log::Warning("scheduled recording not removed", {{"why", freed.status().ToString()}});
     });
   }

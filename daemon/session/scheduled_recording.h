@@ -19,7 +19,9 @@
 #include "daemon/config/daemon_config.h"
 #include "daemon/jobs/job_directory.h"
 #include "daemon/session/sampling_rule.h"
+#include "daemon/session/dump_requests.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/session_records.h"
 
 namespace profd {
 
@@ -33,6 +35,8 @@ class ScheduledRecording {
     Strand& control;
     const Clock& clock;
     SessionManager& sessions;
+    const SessionRecords& records;
+    DumpRequests& dumps;
     JobDirectory& jobs;
     // Supplementary groups of a process, which decide what its user may use.
     std::function<std::vector<uint32_t>(pid_t)> groups_of;

@@ -30,7 +30,7 @@ class ScheduledRecordingTest : public profd::testing::SessionManagerTest {
   ScheduledRecording& recording() {
     if (recording_ == nullptr) {
       recording_ = std::make_unique<ScheduledRecording>(
-          ScheduledRecording::Deps{control_, clock_, manager(), jobs_,
+          ScheduledRecording::Deps{control_, clock_, manager_, records_, dumps_, jobs_,
                                    [](pid_t) { return std::vector<uint32_t>{}; }},
           config_);
     }
@@ -40,7 +40,7 @@ class ScheduledRecordingTest : public profd::testing::SessionManagerTest {
   void Pass(int64_t seconds) {
     for (; seconds > 0; --seconds) {
       time_.Advance(kNsPerSecond);
-      manager().Tick();
+      live_.Tick();
       control_.Post([this] { recording().Tick(); });
       time_.RunReady();
       // Openings and closings of dumps are the writer's, on a thread of its own.
@@ -49,7 +49,7 @@ class ScheduledRecordingTest : public profd::testing::SessionManagerTest {
   }
   std::vector<v1::Session> Sessions() {
     std::vector<v1::Session> list;
-    const v1::ListSessionsResponse listed = manager().List(As(0, true), {});
+    const v1::ListSessionsResponse listed = records_.List(As(0, true), {});
     for (const v1::Session& one : listed.sessions()) list.push_back(one);
     return list;
   }

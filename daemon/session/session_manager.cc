@@ -1,188 +1,200 @@
 #include "daemon/session/session_manager.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
+
 #include <algorithm>
+#include <array>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
-#include "base/text.h"
+#include "collectors/channel_options.h"
 #include "daemon/metrics/self_metrics.h"
-#include "daemon/session/stored_session.pb.h"
 
 namespace profd {
 namespace {
 
-// What the NPUs used since then is not counted if the daemon is killed.
-constexpr int64_t kSaveIntervalNs = 5 * kNsPerSecond;
+// How often one request may push others aside, should another request take the place meanwhile.
+constexpr int kMaxPreemptions = 3;
+
+// 48 random bits: not guessable by counting, short enough to type.
+std::string NewId() {
+  std::array<uint8_t, 6> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return {};
+  }
+  std::string id;
+  for (uint8_t byte : bytes) id += fmt::format("{:02x}", byte);
+  return id;
+}
+
+// Both want a collector, and have made another choice of how it measures.
+bool ChooseDifferently(const SessionPlan& a, const SessionPlan& b) {
+  for (const PlannedCollector& ours : a.collectors) {
+    for (const PlannedCollector& theirs : b.collectors) {
+      if (ours.index != theirs.index) continue;
+      const CollectorOption* option =
+          DifferingOption(*Collectors()[ours.index].spec, ours.channel, theirs.channel);
+      if (option != nullptr && option->use == OptionUse::kChoice) return true;
+    }
+  }
+  return false;
+}
+
+// A channel of a device serves only one of them.
+bool Exclude(const SessionPlan& a, const SessionPlan& b) {
+  if (!ChooseDifferently(a, b)) return false;
+  return std::any_of(a.devices.begin(), a.devices.end(), [&b](int device) {
+    return std::find(b.devices.begin(), b.devices.end(), device) != b.devices.end();
+  });
+}
 
 }  // namespace
 
-SessionManager::SessionManager(Deps deps, const DaemonConfig& config)
-    : deps_(std::move(deps)), config_(config) {}
-
-void SessionManager::AddRecovered(v1::Session frozen) {
+void SessionManager::Start(const Peer& peer, const v1::SessionSpec& spec_untrusted, Reply reply) {
   DCHECK_ON(deps_.session.control);
-  std::string id = frozen.session_id();
-  if (id.empty() || records_.contains(id)) return;
-  if (!frozen.status().dump_path().empty()) NoteRecovered(&frozen);
-  Record record;
-  record.uid = frozen.owner().uid();
-  record.frozen.Set(frozen);
-  record.order = next_order_++;
-  records_.emplace(std::move(id), std::move(record));
-  Forget();
+  Try(peer, spec_untrusted, kMaxPreemptions, reply);
 }
 
-void SessionManager::CountRefusal(const Status& status) {
-  ++refused_[std::string(ToString(status.code()))];
-}
-
-void SessionManager::OnChange(Session& session) {
-  if (auto found = records_.find(session.id()); found != records_.end() && !session.finished()) {
-    if (found->second.live != nullptr) NoteProgress(found->second);
-  }
-  std::vector<std::function<void()>> calls;
-  for (const auto& [key, watch] : watches_) {
-    if (watch.id == session.id()) calls.push_back(watch.changed);
-  }
-  if (session.finished()) {
-    // The session is in the middle of its own method: freeze it when that has returned.
-    deps_.session.control.Post([this, id = session.id(), calls] {
-      Freeze(id);
-      for (const auto& call : calls) call();
-    });
+void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int preemptions, const Reply& reply) {
+  if (deps_.live.shutting_down()) {
+    Refuse(Unavailable("profd is stopping"), reply);
     return;
   }
-  for (const auto& call : calls) call();
-}
-
-void SessionManager::Freeze(const std::string& id) {
-  auto found = records_.find(id);
-  if (found == records_.end() || found->second.live == nullptr) return;
-  Record& record = found->second;
-  v1::Session view;
-  record.live->Fill(&view);
-  record.frozen.Set(view);
-  log::Info("session ended", {{"session", id},
-                              {"state", v1::Session::State_Name(view.status().state())},
-                              {"reason", view.status().reason()},
-                              {"records", view.status().records()},
-                              {"bytes", view.status().dump_bytes()},
-                              {"dropped", view.status().dropped_records()},
-                              {"removed", view.status().removed_records()}});
-  const std::shared_ptr<Session> session = record.live;
-  const std::string dump(BaseName(record.live->output().path()));
-  record.live.reset();
-  record.stored.reset();
-  ++ended_total_;
-  deps_.states.DropSession(id);
-  if (session->state() == v1::Session::STATE_INTERRUPTED) {
-    ++closing_;
-    session->WhenClosed([this](Session& closed) { OnClosed(closed); });
-    Forget();
+  Result<Session::Request> request = deps_.planner.Plan(peer, spec);
+  if (!request.ok()) {
+    Refuse(request.status(), reply);
     return;
   }
-  CloseKept(*session, session->state() == v1::Session::STATE_DONE ? DumpState::kDone : DumpState::kFailed);
-  // A start that failed, or never happened, leaves no dump worth keeping; the caller knows its reason.
-  if (session->discards_dump() && !dump.empty()) deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
-  Forget();
-  EndIfIdle();
-}
-
-// The dump of a session that had to end before it.
-void SessionManager::OnClosed(Session& session) {
-  --closing_;
-  const std::string dump(BaseName(session.output().path()));
-  auto found = records_.find(session.id());
-  if (found != records_.end() && found->second.live == nullptr) {
-    v1::Session view;
-    session.Fill(&view);
-    view.mutable_status()->add_warnings("the dump was completed later");
-    found->second.frozen.Set(view);
+  if (Status tuning = CheckTuning(peer, *request); !tuning.ok()) {
+    Refuse(tuning, reply);
+    return;
   }
-  log::Info("dump completed after its session's end", {{"session", session.id()}, {"dump", dump}});
-  if (!dump.empty() && session.discards_dump()) {
-    deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
-  } else {
-    CloseKept(session, DumpState::kDone);
-  }
-  EndIfIdle();
-}
-
-void SessionManager::CloseKept(const Session& session, DumpState state) {
-  const std::string dump(BaseName(session.output().path()));
-  if (deps_.dumps_or_null == nullptr || dump.empty()) return;
-  if (const Manifest* manifest = session.output().unended(); manifest != nullptr) {
-    deps_.dumps_or_null->CompleteLater(dump, *manifest);
-  } else {
-    deps_.dumps_or_null->Closed(dump, state, 0);
-  }
-}
-
-void SessionManager::EndIfIdle() {
-  if (shutdown_done_ && active() + closing_ == 0) std::exchange(shutdown_done_, nullptr)();
-}
-
-void SessionManager::Forget() {
-  auto keep = static_cast<size_t>(config_.keep_finished);
-  size_t finished = records_.size() - active();
-  while (finished > keep) {
-    auto oldest = records_.end();
-    for (auto it = records_.begin(); it != records_.end(); ++it) {
-      if (it->second.live != nullptr) continue;
-      if (oldest == records_.end() || it->second.order < oldest->second.order) oldest = it;
+  if (request->spec.preempt() && preemptions > 0) {
+    std::vector<std::shared_ptr<Session>> victims = Conflicts(*request);
+    auto waiting = std::make_shared<size_t>(victims.size());
+    for (const auto& victim : victims) {
+      victim->Stop(fmt::format("preempted by uid {}", peer.uid));
+      victim->WhenFinished([this, peer, spec, preemptions, reply, waiting] {
+        if (--*waiting > 0) return;
+        // Its record is frozen, and its place free, when the present task is over.
+        deps_.session.control.Post([this, peer, spec, preemptions, reply] {
+          Try(peer, spec, preemptions - 1, reply);
+        });
+      });
     }
-    records_.erase(oldest);
-    --finished;
+    if (!victims.empty()) return;
   }
-}
-
-v1::Session SessionManager::View(const Record& record) const {
-  v1::Session view;
-  if (record.live != nullptr) {
-    record.live->Fill(&view);
-    return view;
+  if (Status limits = CheckLimits(peer, *request); !limits.ok()) {
+    Refuse(limits, reply);
+    return;
   }
-  view = record.frozen.Get();
-  const DumpRetention* dumps = deps_.dumps_or_null;
-  view.mutable_status()->set_pinned(dumps != nullptr && view.status().segments_size() > 0 &&
-                  std::all_of(view.status().segments().begin(), view.status().segments().end(),
-                              [dumps](const v1::Segment& segment) {
-                                const KeptDump* dump = dumps->Find(BaseName(segment.dump_path()));
-                                return dump != nullptr && dump->pinned;
-                              }));
-  return view;
+  Launch(peer, std::move(request).value(), reply);
 }
 
-// What is not the peer's own does not exist for it: the answers are the same.
-const SessionManager::Record* SessionManager::Find(const Peer& peer, const std::string& id) const {
-  auto found = records_.find(id);
-  if (found == records_.end() || !peer.Owns(found->second.uid)) return nullptr;
-  return &found->second;
+Status SessionManager::CheckLimits(const Peer& peer, const Session::Request& request) {
+  const Clock& clock = deps_.session.host.clock;
+  const bool has_dump = !request.spec.no_dump();
+  const uint64_t reserve = request.plan.storage_limited && has_dump ? request.plan.max_bytes : 0;
+  RETURN_IF_ERROR(CheckSessionLimits(deps_.records.Briefs(), peer, deps_.config, clock.WallNs(), reserve));
+  const int64_t now_ns = clock.SteadyNs();
+  RETURN_IF_ERROR(rates_.Check(peer.uid, now_ns, deps_.config.max_starts_per_minute));
+  if (has_dump) RETURN_IF_ERROR(deps_.rights.MayGiveDump(peer.uid));
+  if (has_dump && deps_.dumps_or_null != nullptr) RETURN_IF_ERROR(deps_.dumps_or_null->CheckStart(peer.uid));
+  rates_.Note(peer.uid, now_ns);
+  return Status::Ok();
 }
 
-Status SessionManager::NoSession(const std::string& id_untrusted) {
-  return NotFound(fmt::format("session {} not found, or not owned by you", log::Quote(id_untrusted)));
+void SessionManager::Refuse(const Status& status, const Reply& reply) {
+  ++refused_[std::string(ToString(status.code()))];
+  reply(status);
 }
 
-void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted,
-                          SessionReply reply) {
+void SessionManager::Launch(const Peer& peer, Session::Request request, const Reply& reply) {
+  std::string id = NewId();
+  if (id.empty() || deps_.records.Find(id) != nullptr) {
+    reply(Unavailable("no randomness for a session id; try again"));
+    return;
+  }
+  std::shared_ptr<Session> session = deps_.live.Begin(id, peer, std::move(request)).live;
+  session->Start([this, peer, session, reply](const Status& status) {
+    if (status.ok()) {
+      OnStarted(peer, *session, reply);
+      return;
+    }
+    uint64_t left_out = 0;
+    if (refusals_logged_.Allow(peer.uid, deps_.session.host.clock.SteadyNs(), &left_out)) {
+      log::Info("session refused", {{"session", session->id()},
+                                    {"uid", peer.uid},
+                                    {"reason", status.ToString()},
+                                    {"left_out", left_out}});
+    }
+    Refuse(deps_.records.AnnotateWithOwner(peer, status), reply);
+  });
+}
+
+void SessionManager::OnStarted(const Peer& peer, const Session& session, const Reply& reply) {
+  ++started_total_;
+  const bool scheduled = session.state() == v1::Session::STATE_SCHEDULED;
+  log::Info(scheduled ? "session scheduled" : "session running", {{"session", session.id()},
+                                                                  {"uid", peer.uid},
+                                                                  {"job", session.spec().target().job_id()},
+                                                                  {"dump", session.output().path()}});
+  Result<v1::Session> view = Get(peer, session.id());
+  if (!scheduled) {
+    reply(view);
+    return;
+  }
+  // Nothing of it is on the disk but its state, which is being saved there: what was answered is stored.
+  deps_.session.writer.Post([this, reply, view = std::move(view)] {
+    deps_.session.control.Post([reply, view] { reply(view); });
+  });
+}
+// Where processes have not reported which devices they use, the request to each of them is checked (JobTable::Notify).
+Status SessionManager::CheckTuning(const Peer& peer, const Session::Request& request) const {
+  if (request.plan.collect.empty() || !request.targets.any()) return Status::Ok();
+  std::vector<int> devices = request.targets.bound ? request.plan.devices : std::vector<int>();
+  for (const TrainingProcess& process : request.targets.processes) {
+    devices.insert(devices.end(), process.devices.begin(), process.devices.end());
+  }
+  return deps_.gate.MayProfile(peer, devices);
+}
+
+// The sessions that an administrator's request may end: for a place on the node, and for channels that can serve
+// only one of the two.
+std::vector<std::shared_ptr<Session>> SessionManager::Conflicts(const Session::Request& request) const {
+  std::vector<std::shared_ptr<Session>> victims;
+  std::vector<SessionBrief> live = deps_.records.Briefs();
+  for (const SessionBrief& brief : live) {
+    const std::shared_ptr<Session>& session = deps_.records.Find(brief.id)->live;
+    bool lower = brief.priority < PriorityOf(request.spec) && !brief.ending;
+    if (lower && Exclude(request.plan, session->plan())) victims.push_back(session);
+  }
+  if (victims.empty() && NodeIsFull(live, deps_.config)) {
+    const SessionBrief* victim = FindVictim(live, PriorityOf(request.spec));
+    if (victim != nullptr) victims.push_back(deps_.records.Find(victim->id)->live);
+  }
+  return victims;
+}
+
+void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted, Reply reply) {
   DCHECK_ON(deps_.session.control);
   if (request_untrusted.session_id().empty() == request_untrusted.job_id().empty()) {
     reply(InvalidArgument("name either a session_id or a job_id"));
     return;
   }
   if (!request_untrusted.job_id().empty()) {
-    StopJob(peer, request_untrusted.job_id(), std::move(reply));
+    StopJob(peer, request_untrusted.job_id(), reply);
     return;
   }
-  const Record* record = Find(peer, request_untrusted.session_id());
+  const SessionRecord* record = deps_.records.Find(peer, request_untrusted.session_id());
   if (record == nullptr) {
-    reply(NoSession(request_untrusted.session_id()));
+    reply(SessionRecords::NoSession(request_untrusted.session_id()));
     return;
   }
   if (record->live == nullptr) {
-    reply(record->frozen.Get());
+    reply(record->ended.Get());
     return;
   }
   std::shared_ptr<Session> session = record->live;
@@ -196,19 +208,17 @@ void SessionManager::Stop(const Peer& peer, const v1::StopSessionRequest& reques
 
 void SessionManager::Withdraw(const std::string& id) {
   DCHECK_ON(deps_.session.control);
-  auto found = records_.find(id);
-  if (found == records_.end() || found->second.live == nullptr) return;
-  const std::shared_ptr<Session> session = found->second.live;
-  session->Withdraw("its caller did not get the answer");
+  const SessionRecord* record = deps_.records.Find(id);
+  if (record != nullptr && record->live != nullptr) record->live->Withdraw("its caller did not get the answer");
 }
 
-void SessionManager::StopJob(const Peer& peer, const std::string& job_id, SessionReply reply) {
+void SessionManager::StopJob(const Peer& peer, const std::string& job_id, const Reply& reply) {
   std::vector<std::shared_ptr<Session>> sessions;
   std::set<std::string> jobs;
-  for (const auto& [id, record] : records_) {
-    if (record.live == nullptr || !peer.Owns(record.uid)) continue;
-    jobs.insert(record.live->spec().target().job_id());
-    if (record.live->spec().target().job_id() == job_id) sessions.push_back(record.live);
+  for (const SessionRecord* record : deps_.records.Live()) {
+    if (!peer.Owns(record->uid)) continue;
+    jobs.insert(record->live->spec().target().job_id());
+    if (record->live->spec().target().job_id() == job_id) sessions.push_back(record->live);
   }
   if (sessions.empty()) {
     std::string known;
@@ -237,129 +247,22 @@ void SessionManager::StopJob(const Peer& peer, const std::string& job_id, Sessio
   }
 }
 
-std::optional<uint32_t> SessionManager::UidOf(const std::string& id) const {
-  auto found = records_.find(id);
-  if (found == records_.end() || found->second.live == nullptr) return std::nullopt;
-  return found->second.uid;
-}
-
 Result<v1::Session> SessionManager::Get(const Peer& peer, const std::string& id_untrusted) const {
-  DCHECK_ON(deps_.session.control);
-  auto found = records_.find(id_untrusted);
-  if (found == records_.end() || !peer.Sees(found->second.uid)) return NoSession(id_untrusted);
-  v1::Session view = View(found->second);
-  AnnotateWithOwner(peer, &view);
-  return view;
+  return deps_.records.Get(peer, id_untrusted);
 }
 
-v1::ListSessionsResponse SessionManager::List(
-    const Peer& peer, const v1::ListSessionsRequest& request_untrusted) const {
+Result<std::optional<uint64_t>> SessionManager::RenewLease(const Peer& peer, const std::string& id_untrusted) {
   DCHECK_ON(deps_.session.control);
-  std::vector<const Record*> records;
-  for (const auto& [id, record] : records_) {
-    if (peer.Sees(record.uid)) records.push_back(&record);
-  }
-  std::sort(records.begin(), records.end(),
-            [](const Record* a, const Record* b) { return a->order < b->order; });
-  v1::ListSessionsResponse response;
-  for (const Record* record : records) {
-    v1::Session view = View(*record);
-    if (request_untrusted.active_only() && IsFinished(view)) continue;
-    if (!request_untrusted.job_id().empty() && view.spec().target().job_id() != request_untrusted.job_id()) {
-      continue;
-    }
-    *response.add_sessions() = std::move(view);
-  }
-  return response;
-}
-
-uint64_t SessionManager::Watch(const std::string& id, std::function<void()> changed) {
-  DCHECK_ON(deps_.session.control);
-  uint64_t watch = next_watch_++;
-  watches_.emplace(watch, WatchEntry{id, std::move(changed)});
-  return watch;
-}
-
-void SessionManager::Unwatch(uint64_t watch) {
-  DCHECK_ON(deps_.session.control);
-  watches_.erase(watch);
-}
-
-void SessionManager::Tick() {
-  DCHECK_ON(deps_.session.control);
-  std::vector<std::shared_ptr<Session>> live;
-  for (const auto& [id, record] : records_) {
-    if (record.live != nullptr) live.push_back(record.live);
-  }
-  std::map<int, DeviceValues> latest;
-  if (!live.empty()) {
-    latest = ReadDevices(deps_.session.store, deps_.session.host.devices,
-                         deps_.session.host.clock.MonotonicRawNs());
-  }
-  for (const auto& session : live) session->Tick(latest);
-  for (auto& [id, record] : records_) {
-    if (record.live == nullptr || record.stored == nullptr) continue;
-    const bool stale = record.live->state() == v1::Session::STATE_RUNNING && !record.live->statistics().empty() &&
-                       deps_.session.host.clock.SteadyNs() - record.saved_ns >= kSaveIntervalNs;
-    if (stale || record.live->steps_done() != record.stored->steps_done()) Save(record);
-  }
-  std::vector<SessionBrief> briefs = Briefs();
-  if (const SessionBrief* over = FindOverwriter(briefs, config_); over != nullptr) {
-    records_.at(over->id).live->Stop(
-        fmt::format("the sessions of uid {} have written {} MB, the limit for one user "
-                    "(limits.max_dump_mb_per_uid)",
-                    over->uid, config_.max_dump_mb_per_uid));
-  }
-}
-
-void SessionManager::Shutdown(std::string reason, std::function<void()> done) {
-  DCHECK_ON(deps_.session.control);
-  shutting_down_ = true;
-  shutdown_done_ = std::move(done);
-  EndIfIdle();
-  std::vector<std::shared_ptr<Session>> live;
-  for (const auto& [id, record] : records_) {
-    if (record.live != nullptr) live.push_back(record.live);
-  }
-  for (const auto& session : live) session->Stop(reason);
-}
-
-size_t SessionManager::active() const {
-  DCHECK_ON(deps_.session.control);
-  return static_cast<size_t>(std::count_if(
-      records_.begin(), records_.end(), [](const auto& r) { return r.second.live != nullptr; }));
+  const SessionRecord* record = deps_.records.Find(peer, id_untrusted);
+  if (record == nullptr) return SessionRecords::NoSession(id_untrusted);
+  if (record->live == nullptr) return FailedPrecondition("the session has ended");
+  return record->live->terms().Renew();
 }
 
 void SessionManager::UpdateMetrics(SelfMetrics* self) const {
   DCHECK_ON(deps_.session.control);
-  std::map<std::string_view, size_t> by_state{{"scheduled", 0}, {"starting", 0}, {"running", 0},
-                                              {"stopping", 0},  {"done", 0},     {"failed", 0}};
-  for (const auto& [id, record] : records_) {
-    const v1::Session::State state = record.live == nullptr ? record.frozen.state() : record.live->state();
-    if (record.live == nullptr) {
-      ++by_state[state == v1::Session::STATE_DONE ? "done" : "failed"];
-    } else {
-      ++by_state[state == v1::Session::STATE_SCHEDULED  ? "scheduled"
-                 : state == v1::Session::STATE_RUNNING  ? "running"
-                 : state == v1::Session::STATE_STOPPING ? "stopping"
-                                                        : "starting"];
-    }
-  }
-  for (const auto& [state, count] : by_state) self->Set(MetricByName("profd_sessions"), count, state);
   for (const auto& [reason, count] : refused_) self->Set(MetricByName("profd_sessions_refused_total"), count, reason);
   self->Set(MetricByName("profd_sessions_started_total"), started_total_);
-}
-
-std::vector<ActiveSession> SessionManager::ActiveSessions() const {
-  const Peer everybody{.admin = true};
-  v1::ListSessionsRequest request;
-  request.set_active_only(true);
-  std::vector<ActiveSession> active;
-  const v1::ListSessionsResponse all = List(everybody, request);
-  for (const v1::Session& session : all.sessions()) {
-    active.push_back({session.session_id(), session.spec().target().job_id(), session.owner().uid()});
-  }
-  return active;
 }
 
 }  // namespace profd

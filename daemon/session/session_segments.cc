@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "daemon/session/session_manager.h"
 
 namespace profd {
 namespace {
@@ -80,6 +79,23 @@ v1::Segment SegmentOf(const v1::SessionStatus& status) {
   return out;
 }
 
+void AddSegment(const v1::SessionStatus& found, v1::SessionStatus* session) {
+  AddCounts(found, session);
+  *session->add_segments() = SegmentOf(found);
+  Summarize(session);
+}
+
+void DropSegment(std::string_view dump, v1::SessionStatus* session) {
+  auto& segments = *session->mutable_segments();
+  for (int i = segments.size() - 1; i >= 0; --i) {
+    if (BaseName(segments[i].dump_path()) != dump) continue;
+    session->set_dump_bytes(session->dump_bytes() - std::min(session->dump_bytes(), segments[i].bytes()));
+    segments.DeleteSubrange(i, 1);
+  }
+  if (BaseName(session->dump_path()) != dump) return;
+  session->set_dump_path(segments.empty() ? "" : segments.rbegin()->dump_path());
+}
+
 void PastSegments::Add(v1::SessionStatus segment) {
   Forget(BaseName(segment.dump_path()));
   segments_.push_back(std::move(segment));
@@ -97,60 +113,6 @@ void PastSegments::Fill(v1::SessionStatus* out) const {
     out->set_records(out->records() + segment.records());
     AddCounts(segment, out);
   }
-}
-
-void SessionManager::AddFound(v1::Session found) {
-  DCHECK_ON(deps_.session.control);
-  const std::string id = found.session_id();
-  const v1::Segment segment = SegmentOf(found.status());
-  if (id.empty() || segment.dump_path().empty()) return;
-  if (withdrawn_.contains(id)) {
-    deps_.remover.Remove(std::string(BaseName(segment.dump_path())), kReasonRequest, [](Result<uint64_t>) {});
-    return;
-  }
-  auto known = records_.find(id);
-  if (known == records_.end()) {
-    Record record;
-    record.uid = found.owner().uid();
-    *found.mutable_status()->add_segments() = segment;
-    record.frozen.Set(found);
-    record.order = found_order_--;
-    records_.emplace(id, std::move(record));
-    Forget();
-    return;
-  }
-  Record& record = known->second;
-  // A manifest may claim any id; whose directory it is decides.
-  if (record.uid != found.owner().uid()) return;
-  if (record.live != nullptr) {
-    if (record.live->output().path() != segment.dump_path()) record.live->past().Add(std::move(*found.mutable_status()));
-    return;
-  }
-  // It may go on, and then has each of them.
-  if (record.frozen.state() == v1::Session::STATE_INTERRUPTED && record.not_continued.empty()) {
-    if (record.segments.empty() && record.frozen.Get().status().segments_size() > 0) record.segments.push_back(record.frozen);
-    record.segments.emplace_back(found);
-  }
-  // The newest was first, and has what else is reported of the complete session.
-  record.frozen.Edit([&](v1::Session& view) {
-    v1::SessionStatus& status = *view.mutable_status();
-    AddCounts(found.status(), &status);
-    *status.add_segments() = segment;
-    Summarize(&status);
-    // The manifest of its dump does not have it.
-    if (status.state() == v1::Session::STATE_INTERRUPTED && !record.not_continued.empty()) {
-      status.set_reason(record.not_continued);
-    }
-  });
-}
-
-std::vector<v1::SessionStatus> SessionManager::SegmentsOf(const Record& record) {
-  std::vector<v1::SessionStatus> segments;
-  for (const EndedSession& one : record.segments) segments.push_back(one.Get().status());
-  if (!record.segments.empty()) return segments;
-  v1::Session only = record.frozen.Get();
-  if (only.status().segments_size() > 0) segments.push_back(std::move(*only.mutable_status()));
-  return segments;
 }
 
 }  // namespace profd

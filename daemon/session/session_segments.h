@@ -10,6 +10,10 @@ namespace profd {
 
 // Of one whose only dump it is.
 v1::Segment SegmentOf(const v1::SessionStatus& status);
+// A session that has ended gets one more segment, and is shown as its last one is.
+void AddSegment(const v1::SessionStatus& found, v1::SessionStatus* session);
+// `dump`: the name of the directory that is gone.
+void DropSegment(std::string_view dump, v1::SessionStatus* session);
 
 // Of a session that continues: each segment as it was found, oldest first.
 class PastSegments {

@@ -196,10 +196,10 @@ TEST_F(SessionManagerTest, ProfilingInsideIsRefusedWhereSomeoneTunes) {
   gate_.answer = Status::Ok();
   const std::string id = Started(As(kAlice), inside);
   const uint32_t zero[] = {0}, one[] = {1};
-  EXPECT_THAT(manager().ProfilingOn(As(kBob), zero), AllOf(HasSubstr(id), HasSubstr("of another user")));
-  EXPECT_EQ(manager().ProfilingOn(As(kBob), one), "");
+  EXPECT_THAT(records_.ProfilingOn(As(kBob), zero), AllOf(HasSubstr(id), HasSubstr("of another user")));
+  EXPECT_EQ(records_.ProfilingOn(As(kBob), one), "");
   Stop(id);
-  EXPECT_EQ(manager().ProfilingOn(As(kBob), zero), "");
+  EXPECT_EQ(records_.ProfilingOn(As(kBob), zero), "");
 }
 
 }  // namespace

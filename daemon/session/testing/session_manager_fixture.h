@@ -15,7 +15,12 @@
 #include <vector>
 
 #include "base/manual_executor.h"
+#include "daemon/session/dump_requests.h"
+#include "daemon/session/earlier_sessions.h"
+#include "daemon/session/live_sessions.h"
 #include "daemon/session/session_manager.h"
+#include "daemon/session/session_planner.h"
+#include "daemon/session/session_records.h"
 #include "daemon/session/testing/fake_job_directory.h"
 #include "daemon/session/testing/fake_node.h"
 #include "driver/rooted_fs.h"
@@ -49,21 +54,9 @@ class SessionManagerTest : public ::testing::Test {
     Alive(20, kBob);
   }
   ~SessionManagerTest() override {
-    if (manager_ == nullptr) return;
     bool ended = false;
-    manager_->Shutdown("the test is over", [&] { ended = true; });
+    live_.Shutdown("the test is over", [&] { ended = true; });
     EXPECT_TRUE(time_.RunUntil([&] { return ended; }));
-    manager_.reset();
-  }
-
-  SessionManager& manager() {
-    if (manager_ == nullptr) {
-      SessionDeps session{control_, host_, store_, arbiter_, pollers_, writer_, node_,
-                          devices_, processes_, Manifest()};
-      session.jobs_or_null = &jobs_;
-      manager_ = std::make_unique<SessionManager>(SessionManager::Deps{session, remover_, states_, gate_, Rights(0, ~uint64_t{0})}, config_);
-    }
-    return *manager_;
   }
 
   // The made-up processes: pid -> who, since when.
@@ -104,7 +97,7 @@ class SessionManagerTest : public ::testing::Test {
     return **answer;
   }
   Result<v1::Session> Start(const Peer& peer, const v1::SessionSpec& request) {
-    return Await([&](auto answer) { manager().Start(peer, request, std::move(answer)); });
+    return Await([&](auto answer) { manager_.Start(peer, request, std::move(answer)); });
   }
   std::string Started(const Peer& peer, const v1::SessionSpec& request) {
     Result<v1::Session> session = Start(peer, request);
@@ -113,7 +106,7 @@ class SessionManagerTest : public ::testing::Test {
   }
   v1::Session Stop(const Peer& peer, const v1::StopSessionRequest& request) {
     Result<v1::Session> session =
-        Await([&](auto answer) { manager().Stop(peer, request, std::move(answer)); });
+        Await([&](auto answer) { manager_.Stop(peer, request, std::move(answer)); });
     EXPECT_TRUE(session.ok()) << session.status().ToString();
     return session.value_or({});
   }
@@ -124,14 +117,14 @@ class SessionManagerTest : public ::testing::Test {
   }
   v1::Session Show(const std::string& id) {
     time_.RunReady();
-    return manager().Get(As(0, true), id).value_or({});
+    return records_.Get(As(0, true), id).value_or({});
   }
   // Ticks, once at this instant and then as the daemon does.
   void Tick(int64_t for_ns = 0) {
-    manager().Tick();
+    live_.Tick();
     for (; for_ns > 0; for_ns -= kNsPerSecond) {
       time_.Advance(std::min(for_ns, kNsPerSecond));
-      manager().Tick();
+      live_.Tick();
     }
     time_.RunReady();
   }
@@ -205,7 +198,15 @@ class SessionManagerTest : public ::testing::Test {
   FakeDevices devices_;
   FakeStates states_;
   FakeGate gate_;
-  std::unique_ptr<SessionManager> manager_;
+  SessionDeps session_deps_{.control = control_, .host = host_, .store = store_, .arbiter = arbiter_, .pollers = pollers_,
+                            .writer = writer_, .node = node_, .devices = devices_, .processes = processes_,
+                            .manifest_base = Manifest(), .jobs_or_null = &jobs_};
+  SessionRecords records_{control_, clock_, config_, nullptr};
+  SessionPlanner planner_{session_deps_, config_};
+  LiveSessions live_{{session_deps_, config_, records_, remover_, states_}};
+  SessionManager manager_{{session_deps_, config_, records_, live_, planner_, gate_, Rights(0, ~uint64_t{0})}};
+  EarlierSessions earlier_{{session_deps_, config_, records_, live_, planner_, remover_, states_}};
+  DumpRequests dumps_{control_, records_, remover_, nullptr};
 };
 
 }  // namespace profd::testing

@@ -27,28 +27,6 @@ TEST_F(SessionManagerTest, AnUnknownJobStartsNothing) {
   EXPECT_EQ(Dumps(), 0u);
 }
 
-TEST_F(SessionManagerTest, AllProblemsOfARequestComeTogether) {
-  AttachTwo();
-  v1::SessionSpec request = Spec("job");
-  request.mutable_target()->add_ranks(9);
-  request.set_priority(10);
-  request.set_label(std::string(200, 'x'));
-  EXPECT_THAT(Start(As(kAlice), request).status().message(),
-              AllOf(HasSubstr("no rank 9"), HasSubstr("priority = 10"), HasSubstr("label")));
-}
-
-// "no process is attached" would hide the mistake: that rank's processes cannot be attached.
-TEST_F(SessionManagerTest, AMissingRankIsTheProblemNotWhatItsProcessesWouldGive) {
-  AttachTwo();
-  v1::SessionSpec request = Spec("job");
-  request.clear_collectors();
-  request.set_options_json(R"({"msproftx":"on"})");
-  request.mutable_target()->add_ranks(9);
-  const Status refused = Start(As(kAlice), request).status();
-  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(refused.message(), HasSubstr("no rank 9 on this node (here are 0, 1)"));
-}
-
 TEST_F(SessionManagerTest, ProcessesOfTheJobAreNotifiedAndMarked) {
   AttachTwo();
   std::string id = Started(As(kAlice), Spec("job"));
@@ -181,40 +159,6 @@ TEST_F(SessionManagerTest, TheNextRankCountsWhenTheFirstGoes) {
   v1::Session session = Until(id, v1::Session::STATE_DONE);
   EXPECT_EQ(session.status().reason(), "no attached process is left to begin step 9 before it started");
   EXPECT_EQ(session.status().dump_path(), "");
-}
-
-TEST_F(SessionManagerTest, StepsNeedAProcessThatHasNotPassedThem) {
-  v1::SessionSpec request = Spec("job");
-  request.mutable_schedule()->set_start_step(5);
-  jobs_.Add(Process(10, kAlice, 0, 0));
-  EXPECT_EQ(Start(As(kAlice), request).status().code(), StatusCode::kFailedPrecondition);
-  TrainingProcess process = Process(11, kAlice, 1, 2);
-  process.step = 5;
-  jobs_.Add(process);
-  Status passed = Start(As(kAlice), request).status();
-  EXPECT_EQ(passed.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(passed.message(), HasSubstr("has begun step 5 already; the next one is 6"));
-  request.mutable_schedule()->set_start_step(6);
-  EXPECT_TRUE(Start(As(kAlice), request).ok());
-}
-
-TEST_F(SessionManagerTest, StartsSoManyStepsAfterThePresentOne) {
-  TrainingProcess process = Process(10, kAlice, 0, 1);
-  process.step = 200;
-  jobs_.Add(process);
-  v1::SessionSpec request = Spec("job");
-  request.mutable_schedule()->set_start_in_steps(20);
-  Result<v1::Session> ordered = Start(As(kAlice), request);
-  ASSERT_TRUE(ordered.ok()) << ordered.status().ToString();
-  EXPECT_EQ(ordered->spec().schedule().start_step(), 220);
-}
-
-TEST_F(SessionManagerTest, StepsAfterThePresentOneNeedAPresentOne) {
-  AttachTwo();
-  v1::SessionSpec request = Spec("job");
-  request.mutable_schedule()->set_start_in_steps(20);
-  EXPECT_THAT(Start(As(kAlice), request).status().message(),
-              HasSubstr("process 10 has begun no step yet"));
 }
 
 TEST_F(SessionManagerTest, ReportsHowManyRanksThereWillBe) {

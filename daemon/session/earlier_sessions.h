@@ -1,0 +1,56 @@
+// Sessions of earlier daemons: those that had not ended go on if they may, the others are shown as their dumps have them.
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "daemon/config/daemon_config.h"
+#include "daemon/dumps/dump_retention.h"
+#include "daemon/dumps/state_saver.h"
+#include "daemon/session/live_sessions.h"
+#include "daemon/session/session.h"
+#include "daemon/session/session_planner.h"
+#include "daemon/session/session_records.h"
+#include "profd/v1/profd.pb.h"
+
+namespace profd {
+
+namespace state {
+class StoredSession;
+}
+
+// Control strand.
+class EarlierSessions {
+ public:
+  struct Deps {
+    const SessionDeps& session;
+    const DaemonConfig& config;  // as it is now
+    SessionRecords& records;
+    LiveSessions& live;
+    const SessionPlanner& planner;
+    DumpRemover& remover;
+    StateSaver& states;
+    std::string boot_id = {};
+  };
+
+  explicit EarlierSessions(Deps deps) : deps_(std::move(deps)) {}
+
+  // One dump of an earlier session, from its manifest; newest first. Several of one session are its segments.
+  void AddFound(v1::Session found);
+  // A session that had not ended when the daemon did: continues if it may, by its state file alone.
+  void Resume(const std::string& id, const std::string& stored);
+
+ private:
+  Result<Session::Request> PlanAgain(const state::StoredSession& stored, bool same_boot) const;
+  void Continue(const state::StoredSession& stored, bool same_boot, Session::Request request);
+  void GiveUp(const state::StoredSession& stored, const std::string& why);
+  void Discard(const std::string& id);
+  void RemoveDump(const std::string& path);
+
+  const Deps deps_;
+  std::set<std::string> withdrawn_;  // their dumps may be found later
+};
+
+}  // namespace profd

@@ -1,0 +1,240 @@
+#include "daemon/session/earlier_sessions.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <google/protobuf/util/json_util.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "daemon/session/stored_session.pb.h"
+#include "daemon/session/testing/session_manager_fixture.h"
+
+namespace profd {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using profd::testing::kAlice;
+
+class EarlierSessionsTest : public profd::testing::SessionManagerTest {};
+
+// A dump of an earlier daemon's as its manifest has it: 100 records of the host's memory, 3 lost.
+v1::Session Found(const std::string& id, const std::string& dump, int64_t started_ns) {
+  v1::Session found;
+  found.set_session_id(id);
+  found.mutable_owner()->set_uid(kAlice);
+  v1::SessionStatus& status = *found.mutable_status();
+  status.set_state(v1::Session::STATE_INTERRUPTED);
+  status.set_dump_path("/dumps/" + dump);
+  status.set_started_ns(started_ns);
+  status.set_records(100);
+  status.set_dropped_records(3);
+  status.set_removed_records(20);
+  status.set_removed_for_space(15);
+  status.set_marks(7);
+  v1::Outcome& outcome = *status.add_outcomes();
+  outcome.set_collector("host_mem");
+  outcome.set_result(v1::Outcome::RESULT_FINISHED);
+  outcome.set_records(100);
+  outcome.set_bytes(6400);
+  outcome.set_dropped_records(3);
+  return found;
+}
+
+// What another daemon would find of a session that waits for its start: it continues by this alone.
+TEST_F(EarlierSessionsTest, AStateFileHasTheSpec) {
+  v1::SessionSpec request = Spec();
+  request.set_label("later");
+  request.mutable_schedule()->set_start_in_ms(60'000);
+  request.mutable_schedule()->set_duration_ms(5'000);
+  const std::string id = Started(As(kAlice), request);
+  const v1::Session before = Show(id);
+  state::StoredSession stored;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &stored).ok()) << states_.sessions.at(id);
+  EXPECT_EQ(stored.spec().SerializeAsString(), before.spec().SerializeAsString());
+
+  std::string found = states_.sessions.at(id);
+  found.replace(found.find(id), id.size(), "0123456789ab");
+  earlier_.Resume("0123456789ab", found);
+  const v1::Session after = Show("0123456789ab");
+  EXPECT_EQ(after.status().state(), v1::Session::STATE_SCHEDULED);
+  EXPECT_EQ(after.owner().uid(), kAlice);
+  EXPECT_EQ(after.spec().label(), "later");
+  EXPECT_EQ(after.spec().schedule().start_at_ns(), clock_.WallNs() + 60 * kNsPerSecond);
+  EXPECT_EQ(after.spec().schedule().duration_ms(), 5'000u);
+}
+
+TEST_F(EarlierSessionsTest, ASessionThatGoesOnCountsWhatItsSegmentsRecordedAndUsed) {
+  state::StoredSession stored;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(Started(As(kAlice), Spec())), &stored).ok());
+  const std::string id = "0123456789ab";
+  stored.set_session_id(id);
+  state::StoredStatistics& used = *stored.add_statistics();
+  used.set_device(3);
+  used.set_energy_joules(5200);
+  std::string text;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
+  // The newest first.
+  earlier_.AddFound(Found(id, "PROF_000002", 2000));
+  earlier_.AddFound(Found(id, "PROF_000001", 1000));
+  earlier_.Resume(id, text);
+  const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+  ASSERT_EQ(status.segments_size(), 3);
+  const uint64_t now = status.segments(2).records();
+  EXPECT_EQ(status.records(), 200 + now);
+  EXPECT_EQ(status.dropped_records(), 6u);
+  EXPECT_EQ(status.removed_records(), 40u);
+  EXPECT_EQ(status.removed_for_space(), 30u);
+  EXPECT_EQ(status.marks(), 14u);
+  const auto rows = std::ranges::count(status.outcomes(), "host_mem", &v1::Outcome::collector);
+  ASSERT_EQ(rows, 1) << "one row of all segments";
+  const v1::Outcome& row = *std::ranges::find(status.outcomes(), "host_mem", &v1::Outcome::collector);
+  EXPECT_EQ(row.result(), v1::Outcome::RESULT_RUNNING);
+  EXPECT_EQ(row.records(), 200 + now);
+  EXPECT_GE(row.bytes(), 12'800u);
+  EXPECT_EQ(row.dropped_records(), 6u);
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).device(), 3u);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 5200);
+
+  // For the daemon after this one: every 5 s, and when this one leaves.
+  auto saved = [&] {
+    state::StoredSession again;
+    return google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &again).ok() && again.statistics_size() == 1 &&
+           again.statistics(0).energy_joules() == 5200;
+  };
+  EXPECT_TRUE(saved());
+  states_.sessions[id] = "";
+  Tick(4 * kNsPerSecond);
+  EXPECT_EQ(states_.sessions.at(id), "");
+  Tick(kNsPerSecond);
+  EXPECT_TRUE(saved());
+  states_.sessions[id] = "";
+  live_.SaveStates();
+  EXPECT_TRUE(saved());
+}
+
+TEST_F(EarlierSessionsTest, ASessionThatDoesNotGoOnHasWhatItUsed) {
+  const std::string id = "0123456789ab";
+  earlier_.AddFound(Found(id, "PROF_000001", 1000));
+  earlier_.Resume(id, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
+                           "statistics": [{"device": 3, "energy_joules": 5200, "utilization_sum": 1, "utilizations": 4}]})");
+  const v1::SessionStatus status = Show(id).status();
+  EXPECT_THAT(status.reason(), HasSubstr("it was being ended: duration"));
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).device(), 3u);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 5200);
+  EXPECT_EQ(status.statistics(0).mean_utilization_ratio(), 0.25);
+}
+
+TEST_F(EarlierSessionsTest, ASessionWithoutADumpThatDoesNotGoOnHasWhatItUsed) {
+  const std::string id = "0123456789ab";
+  earlier_.Resume(id, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
+                           "statistics": [{"device": 3, "energy_joules": 5200}]})");
+  const v1::SessionStatus status = Show(id).status();
+  EXPECT_EQ(status.state(), v1::Session::STATE_INTERRUPTED);
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 5200);
+}
+
+TEST_F(EarlierSessionsTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
+  earlier_.AddFound(Found("0123456789ab", "PROF_000002", 2000));
+  earlier_.AddFound(Found("0123456789ab", "PROF_000001", 1000));
+  const v1::SessionStatus status = Show("0123456789ab").status();
+  EXPECT_EQ(status.records(), 200u);
+  EXPECT_EQ(status.dropped_records(), 6u);
+  EXPECT_EQ(status.removed_records(), 40u);
+  EXPECT_EQ(status.removed_for_space(), 30u);
+  EXPECT_EQ(status.marks(), 14u);
+  ASSERT_EQ(status.outcomes_size(), 1);
+  EXPECT_EQ(status.outcomes(0).records(), 200u);
+  EXPECT_EQ(status.outcomes(0).bytes(), 12'800u);
+  EXPECT_EQ(status.outcomes(0).dropped_records(), 6u);
+}
+
+// Each segment has its own counts, also after it was found again.
+TEST_F(EarlierSessionsTest, ASegmentThatIsRemovedTakesItsCountsWithIt) {
+  const std::string started = Started(As(kAlice), Spec());
+  const std::string id = "0123456789ab";
+  std::string text = states_.sessions.at(started);
+  text.replace(text.find(started), started.size(), id);
+  v1::Session newer = Found(id, "PROF_000002", 2000);
+  newer.mutable_status()->set_records(10);
+  newer.mutable_status()->set_dropped_records(1);
+  newer.mutable_status()->mutable_outcomes(0)->set_records(10);
+  earlier_.AddFound(newer);
+  earlier_.AddFound(Found(id, "PROF_000001", 1000));
+  earlier_.Resume(id, text);
+  const auto records = [&] {
+    const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+    const auto row = std::ranges::find(status.outcomes(), "host_mem", &v1::Outcome::collector);
+    const uint64_t now = status.segments(status.segments_size() - 1).records();
+    EXPECT_EQ(status.records(), row->records());
+    return std::pair(row->records() - now, status.dropped_records());
+  };
+  EXPECT_EQ(records(), std::pair(uint64_t{110}, uint64_t{4}));
+  records_.OnDumpRemoved("PROF_000001", kReasonTotal);
+  EXPECT_EQ(records(), std::pair(uint64_t{10}, uint64_t{1}));
+  records_.OnDumpRemoved("PROF_000002", kReasonTotal);
+  EXPECT_EQ(records(), std::pair(uint64_t{0}, uint64_t{0}));
+}
+
+TEST_F(EarlierSessionsTest, ADumpThatIsFoundLateDoesNotHideWhyItsSessionDidNotGoOn) {
+  const char* const text = R"({"version": 2, "session_id": "0123456789ab", "ending": "duration", "peer": {"uid": 1000}})";
+  earlier_.Resume("0123456789ab", text);
+  earlier_.AddFound(Found("0123456789ab", "PROF_000002", 2000));
+  earlier_.AddFound(Found("0123456789ab", "PROF_000001", 1000));
+  v1::SessionStatus status = Show("0123456789ab").status();
+  EXPECT_EQ(status.segments_size(), 2);
+  EXPECT_THAT(status.reason(), HasSubstr("not continued: it was being ended: duration"));
+  // One whose end was written, but not that it had ended.
+  v1::Session ended = Found("0123456789ab", "PROF_000003", 3000);
+  ended.mutable_status()->set_state(v1::Session::STATE_DONE);
+  ended.mutable_status()->set_reason("duration");
+  earlier_.AddFound(ended);
+  status = Show("0123456789ab").status();
+  EXPECT_EQ(status.state(), v1::Session::STATE_DONE);
+  EXPECT_EQ(status.reason(), "duration");
+}
+
+// Also if the daemon is killed before its dump is gone.
+TEST_F(EarlierSessionsTest, AnUnansweredStartLeavesNothingToTheNextDaemon) {
+  const std::string id = Started(As(kAlice), Spec());
+  manager_.Withdraw(id);
+  const std::string text = states_.sessions.at(id);
+  ASSERT_THAT(text, HasSubstr("did not get the answer"));
+  const auto resume = [&](const std::string& as) {
+    std::string copy = text;
+    copy.replace(copy.find(id), id.size(), as);
+    earlier_.Resume(as, copy);
+    EXPECT_EQ(Show(as).session_id(), "");
+  };
+  earlier_.AddFound(Found("0123456789ab", "PROF_000001", 1000));
+  resume("0123456789ab");
+  // Its end was written, and the dump is still there.
+  v1::Session ended = Found("0123456789cd", "PROF_000002", 2000);
+  ended.mutable_status()->set_state(v1::Session::STATE_DONE);
+  earlier_.AddFound(ended);
+  resume("0123456789cd");
+  // Found after all sessions have resumed.
+  resume("0123456789ef");
+  earlier_.AddFound(Found("0123456789ef", "PROF_000003", 3000));
+  EXPECT_EQ(Show("0123456789ef").session_id(), "");
+  EXPECT_THAT(remover_.removed, AllOf(Contains("PROF_000001"), Contains("PROF_000002"), Contains("PROF_000003")));
+  Until(id, v1::Session::STATE_DONE);
+}
+
+TEST_F(EarlierSessionsTest, AStateFileOfAnotherVersionIsDropped) {
+  for (const char* version : {"1", "3"}) {
+    states_.sessions["0123456789ab"] = "kept";
+    earlier_.Resume("0123456789ab", fmt::format(R"({{"version": {}, "session_id": "0123456789ab",
+                                                      "order": {{"job_id": "j"}}}})", version));
+    EXPECT_TRUE(Show("0123456789ab").session_id().empty()) << version;
+    EXPECT_FALSE(states_.sessions.contains("0123456789ab")) << version;
+  }
+}
+
+}  // namespace
+}  // namespace profd
