@@ -130,9 +130,9 @@ TEST(Ageing, OnlyWhatMayGoIsClosedForSpace) {
     const std::unique_ptr<SessionDump> dump = SessionDump::Create(root, std::move(options)).value();
     const std::string block(32 << 10, 'x');
     ASSERT_TRUE(dump->AppendDeviceFile(0, "training_trace.46.dev.profiler_default_tag", block).ok());
-    EXPECT_FALSE(dump->CutAll());
+    EXPECT_FALSE(dump->space().CutAll());
     ASSERT_TRUE(dump->AppendDeviceFile(0, "ts_track.data", block).ok());
-    EXPECT_EQ(dump->CutAll(), chip != kChipWithoutAgeing);
+    EXPECT_EQ(dump->space().CutAll(), chip != kChipWithoutAgeing);
     ASSERT_TRUE(dump->Flush().ok());
     const std::set<std::string> files = FilesBelow(dump->path() + "/device_0/data");
     EXPECT_EQ(std::ranges::count_if(files, [](const std::string& file) { return file.ends_with(".done"); }),

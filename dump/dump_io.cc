@@ -176,6 +176,8 @@ Result<UniqueFd> OpenDirAt(int dir, const std::string& name) {
   return fd;
 }
 
+UniqueFd CopyOf(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+
 Result<UniqueFd> OpenFileAt(int dir, const std::string& name) {
   UniqueFd fd(
       ::openat(dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));

@@ -62,6 +62,8 @@ Result<UniqueFd> MakeTopFolderAt(int dump, const std::string& name, DumpOwner ow
 Result<UniqueFd> OpenDirAt(int dir, const std::string& name);
 // Names in `dir`, sorted; not "." and "..". kOutOfRange if there are more than `limit`.
 Result<std::vector<std::string>> ListNames(int dir, size_t limit = SIZE_MAX);
+// Another descriptor of the same file; none if `fd` is none.
+UniqueFd CopyOf(int fd);
 // Opens an existing regular file for reading; never blocks on a FIFO, never follows a link.
 Result<UniqueFd> OpenFileAt(int dir, const std::string& name);
 // Reads a complete file; kOutOfRange if it is longer than `limit`.

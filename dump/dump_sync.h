@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -94,6 +95,27 @@ class DumpSync {
   bool stop_ GUARDED_BY(mutex_) = false;
   Stats stats_ GUARDED_BY(mutex_);
   std::thread thread_;
+};
+
+// What one dump hands over while it is written, and the first error of that. Without a thread nothing is taken.
+class RunningSync {
+ public:
+  // The thread outlives the object.
+  explicit RunningSync(DumpSync* sync_or_null) : sync_(sync_or_null) {}
+
+  bool on() const { return sync_ != nullptr; }
+  bool Take(UniqueFd fd, DumpSync::SyncMode what = DumpSync::SyncMode::kSync) const {
+    return on() && sync_->Take(std::move(fd), what, outcome_);
+  }
+  bool TakeCopy(int fd) const { return on() && Take(CopyOf(fd)); }
+  bool Replace(UniqueFd fd, std::shared_ptr<PendingReplacement> replacement) const {
+    return on() && sync_->Replace(std::move(fd), std::move(replacement), outcome_);
+  }
+  const DumpSync::Outcome& outcome() const { return outcome_; }
+
+ private:
+  DumpSync* const sync_;
+  const DumpSync::Outcome outcome_ = std::make_shared<std::atomic<int>>(0);
 };
 
 }  // namespace profd

@@ -13,8 +13,6 @@
 #include <set>
 #include <utility>
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
 
@@ -28,14 +26,9 @@ constexpr std::string_view kDone = ".done";
 
 void AddText(std::string* to, const std::string& text) { *to += (to->empty() ? "" : "; ") + text; }
 
-std::string NameOfControl(std::string_view name, int device) {
-  if (device == kVendorHostId || name == "sample.json") return std::string(name);
-  return fmt::format("{}.{}", name, device);
-}
-
 // Empty for what is not there, or is another user's under a second name.
 std::string TextOf(int dir, std::string_view control, int device) {
-  Result<UniqueFd> fd = OpenFileAt(dir, NameOfControl(control, device));
+  Result<UniqueFd> fd = OpenFileAt(dir, ControlName(control, device));
   struct stat folder {};
   struct stat file {};
   if (!fd.ok() || ::fstat(dir, &folder) != 0 || ::fstat(fd->get(), &file) != 0) return {};
@@ -82,46 +75,46 @@ void ProcessFolders::JournalFacts(const ManifestProcessFiles& facts) {
   line.files = facts.files;
   line.bytes = facts.bytes;
   line.refused = facts.refused;
-  dump_.index.Files(line);
+  index_.Files(line);
 }
 
 Result<UniqueFd> ProcessFolders::Begin(ManifestProcessFiles facts) {
   const std::string folder = facts.directory;
   if (!IsSafeName(folder)) return InvalidArgument(fmt::format("{} is not a name of a folder", folder));
-  Result<UniqueFd> made = MakeDirAt(dump_.own_dir.get(), folder, dump_.owner);
+  Result<UniqueFd> made = MakeDirAt(folders_.own(), folder, folders_.owner());
   if (!made.ok()) return made;
   facts.directory = std::string(kOwnPrefix) + folder;
   facts.layout = "apart";
   facts.state = "copying";
   JournalFacts(facts);
   trees_.push_back({folder, facts.pid, {}, {}});
-  dump_.manifest.process_files.push_back(std::move(facts));
+  manifest_.process_files.push_back(std::move(facts));
   return made;
 }
 
-bool ProcessFolders::End(ManifestProcessFiles facts, std::vector<ProcessFile> files) {
+void ProcessFolders::End(ManifestProcessFiles facts, std::vector<ProcessFile> files) {
   const auto tree = std::find_if(trees_.begin(), trees_.end(),
                                  [&](const Tree& one) { return one.folder == facts.directory; });
   facts.layout = "apart";
   if (tree == trees_.end()) {
     facts.directory.clear();  // there is none
-    dump_.manifest.process_files.push_back(std::move(facts));
-    return false;
+    manifest_.process_files.push_back(std::move(facts));
+    return;
   }
+  folders_.AddEntries(files.size());
   tree->moved.assign(files.size(), false);
   tree->files = std::move(files);
   facts.directory = std::string(kOwnPrefix) + tree->folder;
   JournalFacts(facts);
   FactsOf(*tree) = std::move(facts);
-  return true;
 }
 
 ManifestProcessFiles& ProcessFolders::FactsOf(const Tree& tree) {
   const std::string directory = std::string(kOwnPrefix) + tree.folder;
-  for (ManifestProcessFiles& facts : dump_.manifest.process_files) {
+  for (ManifestProcessFiles& facts : manifest_.process_files) {
     if (facts.directory == directory) return facts;
   }
-  return dump_.manifest.process_files.emplace_back();
+  return manifest_.process_files.emplace_back();
 }
 
 // Places without info.json make the analyser's export fail.
@@ -134,11 +127,11 @@ std::vector<ProcessFolders::Run> ProcessFolders::FindRuns() {
       ProcessPath path;
       if (!ParseProcessPath(tree.files[i].path, &path)) continue;
       found[std::string(path.prof)][std::string(path.place)].push_back(i);
-      if (path.rest == NameOfControl("info.json", path.device < 0 ? kVendorHostId : path.device)) {
+      if (path.rest == ControlName("info.json", path.device < 0 ? kVendorHostId : path.device)) {
         informed.emplace(path.prof, path.place);
       }
     }
-    Result<UniqueFd> folder = OpenDirAt(dump_.own_dir.get(), tree.folder);
+    Result<UniqueFd> folder = OpenDirAt(folders_.own(), tree.folder);
     for (auto& [prof, places] : found) {
       std::erase_if(places, [&prof = prof, &informed](const auto& place) {
         return !informed.contains({prof, place.first});
@@ -153,7 +146,7 @@ std::vector<ProcessFolders::Run> ProcessFolders::FindRuns() {
 
 Status ProcessFolders::CheckMerge(const Run& run) {
   for (const auto& [name, files] : run.places) {
-    for (DataFolder& place : dump_.places) {
+    for (DataFolder& place : folders_.all()) {
       if (place.name == name) RETURN_IF_ERROR(CheckMerge(run, name, place));
     }
   }
@@ -176,8 +169,8 @@ void ProcessFolders::KeepApart(const Tree& tree, const std::string& path, std::s
 // Also where nothing has come yet.
 bool ProcessFolders::IsOurs(const DataFolder& place, std::string_view base) {
   const int device = place.device == kVendorHostId ? -1 : place.device;
-  const auto& channels = dump_.manifest.channels;
-  return dump_.records(place.device, base) ||
+  const auto& channels = manifest_.channels;
+  return files_.Find(place.device, base) != nullptr ||
          std::any_of(channels.begin(), channels.end(), [&](const ManifestChannel& channel) {
            return channel.device == device && channel.file == base;
          });
@@ -186,7 +179,7 @@ bool ProcessFolders::IsOurs(const DataFolder& place, std::string_view base) {
 // The profiler's step trace (iterations, flips of task ids) becomes further slices of profd's, which has steps only:
 // readers sort the records. A step that both have would be none for the analyser (dump-format 4).
 Result<uint64_t> ProcessFolders::FirstStepSlice(const Run& run, const std::string& folder, const DataFolder& place) {
-  const auto& devices = dump_.manifest.devices;
+  const auto& devices = manifest_.devices;
   const auto device = std::ranges::find(devices, place.device, &ManifestDevice::id);
   if (device == devices.end() || !all_slices_) return AlreadyExists("profd records this itself");
   const size_t layout = StepLayoutOf(static_cast<uint32_t>(device->chip_id));
@@ -227,7 +220,7 @@ bool ProcessFolders::MergeFile(Tree& tree, size_t file, int from, const Result<u
   place.bytes += tree.files[file].bytes;
   tree.moved[file] = true;
   if (note.empty()) {
-    dump_.control_files[fmt::format("{}/data/{}", place.name, there)] = {tree.files[file].crc32c, {}, tree.pid};
+    folders_.listed()[fmt::format("{}/data/{}", place.name, there)] = {tree.files[file].crc32c, {}, tree.pid};
   }
   return true;
 }
@@ -241,12 +234,7 @@ Status ProcessFolders::MergeControls(int from, DataFolder& place) {
     Result<std::string> merged = control == std::string_view("info.json") ? MergeInfoJson(ours, theirs, host)
                                                                          : MergeSampleJson(ours, theirs);
     if (!merged.ok()) return merged.status();
-    const std::string name = NameOfControl(control, place.device);
-    RETURN_IF_ERROR(ReplaceFile(dump_.io, place.dir.get(), name, *merged, dump_.owner, false));
-    RETURN_IF_ERROR(ReplaceFile(dump_.io, place.dir.get(), name + std::string(kDone), ControlDone(merged->size()),
-                                dump_.owner, false));
-    dump_.control_files[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(*merged))};
-    dump_.taken_bytes += merged->size() - std::min(ours.size(), merged->size());
+    RETURN_IF_ERROR(folders_.ReplaceControl(place, control, *merged, ours.size()));
   }
   return Status::Ok();
 }
@@ -268,7 +256,7 @@ void ProcessFolders::MergePlace(Run& run, const std::string& name, DataFolder& p
       MergeFile(tree, file, data->get(), step_slice, place);
     } else if (!ControlOfProcessFile(rest, path.device).empty()) {
       // Its content is in the dump's own by now.
-      tree.moved[file] = dump_.io.Unlink(dir->get(), std::string(rest)) == 0;
+      tree.moved[file] = folders_.io().Unlink(dir->get(), std::string(rest)) == 0;
     } else {
       KeepApart(tree, tree.files[file].path, "not a file that the vendor's analyser reads here");
     }
@@ -278,30 +266,30 @@ void ProcessFolders::MergePlace(Run& run, const std::string& name, DataFolder& p
 // A device that the dump has no folder for.
 bool ProcessFolders::MovePlace(Run& run, const std::string& name) {
   Tree& tree = *run.tree;
-  if (Status moved = Move(run.dir.get(), name, dump_.top.get(), name); !moved.ok()) {
+  if (Status moved = Move(run.dir.get(), name, folders_.top(), name); !moved.ok()) {
     KeepApart(tree, run.prof + "/" + name, moved.message());
     return false;
   }
   for (const size_t file : run.places.at(name)) {
     const std::string path = tree.files[file].path.substr(run.prof.size() + 1);
     tree.moved[file] = true;
-    if (!path.ends_with(kDone)) dump_.control_files[path] = {tree.files[file].crc32c, {}, tree.pid};
+    if (!path.ends_with(kDone)) folders_.listed()[path] = {tree.files[file].crc32c, {}, tree.pid};
   }
   return true;
 }
 
 void ProcessFolders::Merge(Run& run) {
   for (const auto& [name, files] : run.places) {
-    const auto place = std::find_if(dump_.places.begin(), dump_.places.end(),
+    const auto place = std::find_if(folders_.all().begin(), folders_.all().end(),
                                     [&name = name](const DataFolder& one) { return one.name == name; });
-    place == dump_.places.end() ? static_cast<void>(MovePlace(run, name)) : MergePlace(run, name, *place);
+    place == folders_.all().end() ? static_cast<void>(MovePlace(run, name)) : MergePlace(run, name, *place);
   }
   NoteApart(*run.tree);
   ManifestProcessFiles& facts = FactsOf(*run.tree);
   const bool whole = facts.problem.empty();
   if (!whole && facts.state == "complete") facts.state = "partial";
   facts.layout = "merged";
-  facts.directory = dump_.name;
+  facts.directory = folders_.name();
   facts.files = 0;
   facts.bytes = 0;
   for (const ProcessFile& file : run.tree->files) {
@@ -318,7 +306,7 @@ void ProcessFolders::NoteApart(const Tree& tree) {
     if (tree.moved[i] || tree.files[i].path.ends_with(kDone)) continue;
     ++apart;
     bytes += tree.files[i].bytes;
-    dump_.control_files[fmt::format("{}{}/{}", kOwnPrefix, tree.folder, tree.files[i].path)] = {tree.files[i].crc32c, {},
+    folders_.listed()[fmt::format("{}{}/{}", kOwnPrefix, tree.folder, tree.files[i].path)] = {tree.files[i].crc32c, {},
                                                                                            tree.pid};
   }
   const bool any_moved = std::find(tree.moved.begin(), tree.moved.end(), true) != tree.moved.end();
@@ -331,9 +319,9 @@ void ProcessFolders::NoteApart(const Tree& tree) {
 }
 
 Status ProcessFolders::WriteBesideManifest(const Run& run, const ManifestProcessFiles& facts, int dir) {
-  Manifest manifest = dump_.manifest;
+  Manifest manifest = manifest_;
   manifest.state = DumpState::kDone;
-  manifest.reason = fmt::format("files of the vendor's profiler in process {}, of {}", facts.pid, dump_.name);
+  manifest.reason = fmt::format("files of the vendor's profiler in process {}, of {}", facts.pid, folders_.name());
   manifest.pid = facts.pid;
   if (facts.rank) manifest.rank = facts.rank;
   std::erase_if(manifest.processes, [&](const ManifestProcess& process) { return process.pid != facts.pid; });
@@ -357,18 +345,18 @@ Status ProcessFolders::WriteBesideManifest(const Run& run, const ManifestProcess
     }
   }
   const std::string text = Serialize(manifest);
-  dump_.taken_bytes += text.size();
-  return WriteNewFile(dump_.io, dir, std::string(kManifestFile), text, dump_.owner);
+  folders_.Grow(nullptr, text.size());
+  return WriteNewFile(folders_.io(), dir, std::string(kManifestFile), text, folders_.owner());
 }
 
 Status ProcessFolders::PutBeside(Run& run, int parent, bool first) {
   // Two processes may have chosen one name; the analyser wants digits, digits, letters.
-  Result<UniqueFd> dir = run.prof == dump_.name ? AlreadyExists(run.prof) : MakeDirAt(parent, run.prof, dump_.owner);
+  Result<UniqueFd> dir = run.prof == folders_.name() ? AlreadyExists(run.prof) : MakeDirAt(parent, run.prof, folders_.owner());
   std::string name = run.prof;
   if (dir.status().code() == StatusCode::kAlreadyExists) {
     name = fmt::format("PROF_{}_{}_{}", run.tree->pid, std::distance(trees_.data(), run.tree) + 1,
                        run.prof.substr(run.prof.rfind('_') + 1));
-    dir = MakeDirAt(parent, name, dump_.owner);
+    dir = MakeDirAt(parent, name, folders_.owner());
   }
   if (!dir.ok()) return dir.status();
   uint64_t files = 0;
@@ -389,13 +377,13 @@ Status ProcessFolders::PutBeside(Run& run, int parent, bool first) {
   if (!first) facts.problem.clear();
   RETURN_IF_ERROR(WriteBesideManifest(run, facts, dir->get()));
   // Behind those of the folders, which are still looked for by their directory.
-  dump_.manifest.process_files.push_back(std::move(facts));
+  manifest_.process_files.push_back(std::move(facts));
   return Status::Ok();
 }
 
 void ProcessFolders::Place(DumpRoot& root, bool all_slices) {
   all_slices_ = all_slices;
-  for (ManifestProcessFiles& facts : dump_.manifest.process_files) {
+  for (ManifestProcessFiles& facts : manifest_.process_files) {
     if (facts.state != "copying") continue;
     facts.state = "partial";
     facts.problem = "the files were not copied in time";
@@ -406,7 +394,7 @@ void ProcessFolders::Place(DumpRoot& root, bool all_slices) {
     Merge(runs.front());
   } else if (!runs.empty()) {
     if (!merge.ok()) AddText(&FactsOf(*runs.front().tree).problem, "not among the dump's own files: " + merge.message());
-    Result<UniqueFd> parent = root.MakeRun(dump_.name, dump_.owner);
+    Result<UniqueFd> parent = root.MakeRun(folders_.name(), folders_.owner());
     const Tree* before = nullptr;
     for (Run& run : runs) {
       const Status put = parent.ok() ? PutBeside(run, parent->get(), run.tree != before) : parent.status();
@@ -418,10 +406,10 @@ void ProcessFolders::Place(DumpRoot& root, bool all_slices) {
   for (const Tree& tree : trees_) {
     const bool merged = runs.size() == 1 && merge.ok() && runs.front().tree == &tree;
     if (!merged) NoteApart(tree);
-    RemoveEmpty(dump_.own_dir.get(), tree.folder, kDepth);
-    if (!merged && !OpenDirAt(dump_.own_dir.get(), tree.folder).ok()) emptied.insert(std::string(kOwnPrefix) + tree.folder);
+    RemoveEmpty(folders_.own(), tree.folder, kDepth);
+    if (!merged && !OpenDirAt(folders_.own(), tree.folder).ok()) emptied.insert(std::string(kOwnPrefix) + tree.folder);
   }
-  std::erase_if(dump_.manifest.process_files, [&](const ManifestProcessFiles& facts) {
+  std::erase_if(manifest_.process_files, [&](const ManifestProcessFiles& facts) {
     return emptied.contains(facts.directory);
   });
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,8 +10,8 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "dump/dump_io.h"
-#include "dump/dump_parts.h"
+#include "dump/dump_files.h"
+#include "dump/dump_folders.h"
 #include "dump/dump_root.h"
 #include "dump/manifest.h"
 #include "dump/process_files.h"
@@ -22,27 +21,14 @@ namespace profd {
 
 class ProcessFolders {
  public:
-  // The dump they come into.
-  struct Dump {
-    DumpIo& io;
-    const DumpOwner& owner;
-    const std::string& name;
-    const UniqueFd& top;
-    const UniqueFd& own_dir;  // of our own files
-    std::vector<DataFolder>& places;
-    Manifest& manifest;
-    SliceIndex& index;
-    ListedFiles& control_files;
-    uint64_t& taken_bytes;
-    // Does profd record this data file of the device (kVendorHostId: the host) itself?
-    std::function<bool(int device, std::string_view base)> records;
-  };
-  explicit ProcessFolders(Dump dump) : dump_(std::move(dump)) {}
+  // The dump they come into; outlives the object.
+  ProcessFolders(DumpFolders& folders, DumpFiles& files, Manifest& manifest, SliceIndex& index)
+      : folders_(folders), files_(files), manifest_(manifest), index_(index) {}
 
   // A new folder among our own files (`facts.directory` is its name), to be copied to.
   Result<UniqueFd> Begin(ManifestProcessFiles facts);
-  // It is copied. False: there is no such folder.
-  bool End(ManifestProcessFiles facts, std::vector<ProcessFile> files);
+  // It is copied.
+  void End(ManifestProcessFiles facts, std::vector<ProcessFile> files);
   // Those of one process go among the dump's own if both count by the same clocks; others become PROF directories beside
   // the dump, whose path is their parent then. `all_slices`: the dump's own data have all the slices that they will have.
   void Place(DumpRoot& root, bool all_slices);
@@ -79,7 +65,10 @@ class ProcessFolders {
   void NoteApart(const Tree& tree);
   void JournalFacts(const ManifestProcessFiles& facts);
 
-  const Dump dump_;
+  DumpFolders& folders_;
+  DumpFiles& files_;
+  Manifest& manifest_;
+  SliceIndex& index_;
   bool all_slices_ = false;
   std::vector<Tree> trees_;
 };

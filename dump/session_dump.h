@@ -11,38 +11,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "dump/ageing.h"
+#include "dump/closed_slices.h"
 #include "dump/control_files.h"
+#include "dump/dump_files.h"
+#include "dump/dump_folders.h"
 #include "dump/dump_io.h"
-#include "dump/dump_parts.h"
 #include "dump/dump_root.h"
+#include "dump/dump_space.h"
 #include "dump/dump_sync.h"
 #include "dump/manifest.h"
+#include "dump/manifest_writer.h"
 #include "dump/mark_files.h"
 #include "dump/process_files.h"
 #include "dump/process_folders.h"
-#include "dump/slice_index.h"
-#include "dump/slice_compressor.h"
 #include "dump/slice_writer.h"
 
 namespace profd {
 
-// kResourceExhausted: the dump is as large as it may become (and not: the disk is full).
-Status AtStorageLimit(std::string text);
-bool IsAtStorageLimit(const Status& status);
 struct SessionDumpOptions {
   struct Device {
     DeviceFacts facts;
@@ -84,26 +79,17 @@ struct EndFacts {
   std::string reason;
 };
 
-// Slices a limit has removed, of one file.
-struct AgedCount {
-  std::string collector;  // empty: a driver channel's file
-  int device = -1;
-  uint32_t channel = 0;
-  uint64_t records = 0;
-  uint64_t bytes = 0;
-};
-
-class SessionDump : private SliceObserver {
+class SessionDump {
  public:
   // `io` outlives the dump. On an error nothing is left behind.
   static Result<std::unique_ptr<SessionDump>> Create(DumpRoot& root, SessionDumpOptions options,
                                                      DumpIo& io = SystemDumpIo());
-  ~SessionDump() override;
+  ~SessionDump();
   SessionDump(const SessionDump&) = delete;
   SessionDump& operator=(const SessionDump&) = delete;
 
-  const std::string& name() const { return name_; }
-  const std::string& path() const { return path_; }
+  const std::string& name() const { return folders_.name(); }
+  const std::string& path() const { return folders_.path(); }
 
   // For clocks_later, once for each device; nothing: they cannot be read. Everything relative in the
   // dump counts from `host_ns`, so the nearer to the start of the channels the better.
@@ -162,16 +148,11 @@ class SessionDump : private SliceObserver {
   Status Flush();
   // Has everything flushed so far brought to the disk; returns at once. Nothing without `sync`.
   void Sync();
-  // Removes the oldest closed slices until `bytes` are free or nothing is left that may go; returns
-  // the bytes freed. When they were closed: 0 = there are none.
-  uint64_t AgeFor(uint64_t bytes);
-  int64_t OldestNs();
-  // Closes all open slices that are worth it, so that they may go once more has come. False: none was.
-  bool CutAll();
-  // Removed since the last call, for metrics.
-  std::vector<AgedCount> TakeAged() { return std::exchange(aged_, {}); }
+  // What goes, or may go, when the volume is nearly full.
+  ClosedSlices& closed() { return closed_; }
+  DumpSpace& space() { return space_; }
   // Bytes of all files of this dump, what is still buffered and the manifest included.
-  uint64_t bytes_written() const { return BytesButManifest() + manifest_bytes_; }
+  uint64_t bytes_written() const { return space_.used() + manifest_writer_.bytes(); }
   struct ChannelStats {
     uint64_t records = 0;
     uint64_t bytes = 0;
@@ -180,20 +161,16 @@ class SessionDump : private SliceObserver {
     uint32_t slices = 0;
   };
   ChannelStats Stats(Channel channel) const;
-  size_t open_fds() const;
+  size_t open_fds() const { return files_.open_fds(); }
 
   // What the daemon keeps up to date: outcomes, losses, clock pairs, warnings.
   Manifest& manifest() { return manifest_; }
   // Something is missing from a channel of the manifest, for this reason; `gap` is where. Goes into the journal at
   // once, so that a crash before the next manifest does not hide it.
   void NoteLoss(const ManifestChannel& channel, LossReason reason, const ManifestGap& gap);
-  // Something in it is worth knowing after a crash.
-  void TouchManifest() { manifest_touched_ = true; }
-  // It is touched, and due with the next WriteManifestIfDue.
-  void WriteManifestSoon() {
-    manifest_touched_ = true;
-    manifest_written_ns_ = 0;
-  }
+  // Something in it is worth knowing after a crash; with WriteManifestSoon it is due with the next WriteManifestIfDue.
+  void TouchManifest() { manifest_writer_.Touch(); }
+  void WriteManifestSoon() { manifest_writer_.TouchNow(); }
   // Replaces profd_manifest.json if it was touched, at most every 10 s; with `sync`, once it is on the
   // disk.
   Status WriteManifestIfDue();
@@ -208,59 +185,19 @@ class SessionDump : private SliceObserver {
   void SyncAtEnd(std::function<void(const Status&)> done);
 
  private:
-  struct File {
-    std::unique_ptr<SliceWriter> writer;
-    int device = -1;          // -1: the host's or our own
-    uint32_t channel_id = 0;  // 0: no driver channel
-    std::optional<size_t> place;  // absent: our own
-    Ageing::FileId id = 0;        // with a place
-    std::string collector;        // of files without a channel, if known
-    uint64_t started = 0;         // unsynced bytes whose writing was asked for
-    uint32_t number = 0;      // in files_
-    bool dynamic = false;     // may be one of very many: its descriptor is not kept at any price
-    bool holds_fd = false;    // counted in dynamic_fds_
-    bool idle = true;         // nothing was appended since the last Flush
-  };
-
   SessionDump(DumpIo& io, SessionDumpOptions options);
   Status Build(DumpRoot& root);
+  Status BuildFolder(const SessionDumpOptions::Device* device_or_null);
+  Status WriteControls(DataFolder& folder, const SessionDumpOptions::Device* device_or_null);
   DumpClocks ClocksOfHost() const;
-  Status WriteClocks(DataFolder& place, const std::optional<DumpClocks>& known);
-  Status BuildPlace(const SessionDumpOptions::Device* device_or_null);
-  Status WriteControls(DataFolder& place, const SessionDumpOptions::Device* device_or_null);
-  Status WriteControl(DataFolder& place, std::string name, std::string_view text);
-  DataFolder* FindPlace(int device);
+  Status WriteClocks(DataFolder& folder, const std::optional<DumpClocks>& known);
+  Result<DataFolder*> FindDevice(int device);
   uint64_t ActivitySliceBytes() const;
-  Result<File*> AddFile(DataFolder& place, SliceOptions options);
+  Result<DumpFile*> AddFile(DataFolder* folder_or_null, SliceOptions options);
   Status AppendDynamic(int device, std::string_view file, std::string_view lines,
                        const Batch& batch);
-  Result<File*> OpenDynamic(int device, std::string_view file, std::string_view collector);
-  Status AppendTo(File& file, std::span<const std::byte> bytes, const Batch& batch);
-  uint64_t BytesButManifest() const { return taken_bytes_ + slice_index_.bytes(); }
-  // Brings taken_bytes_ and dynamic_fds_ up to date after something was done with `file`.
-  void Account(File& file, uint64_t size_before);
-  void GiveFdBack(File& file);
-  static uint64_t SizeOf(const File& file);
-  const std::string& KeyOf(int device, std::string_view base);  // valid until the next call
-
-  // session_dump_space.cc: limits, ageing, compressing.
-  uint64_t Reserved() const;
-  Status ReserveSpace(uint64_t more);
-  Status ReserveSpace(File& file, uint64_t more);
-  void FindKnownSpace(uint64_t needed);
-  uint64_t CutBytes(const File& file) const;
-  bool Cut(File& file, uint64_t least);
-  void CutNear(File& file, bool near_limit);
-  void AgePlaces();
-  bool WriteOpen(File& file);
-  bool AgeOne(std::optional<size_t> place);
-  void RemoveSlice(const Ageing::Slice& slice);
-  void CountAged(const File& file, const SliceEntry& slice);
-  ManifestChannel& EntryOf(const File& file);
-  std::string PathOf(const File& file, uint32_t slice) const;
-  void OnSliceClosed(const SliceWriter& writer, const ClosedSlice& slice, UniqueFd fd) override;
-  bool Compress(const File& file, const SliceEntry& slice, uint32_t number);
-  void TakeCompressed();
+  Result<DumpFile*> OpenDynamic(int device, std::string_view file, std::string_view collector);
+  Status AppendTo(DumpFile& file, std::span<const std::byte> bytes, const Batch& batch);
 
   // session_dump_end.cc: manifest, sync, end.
   void CompleteManifest();
@@ -268,60 +205,25 @@ class SessionDump : private SliceObserver {
   void UpdateManifestCounts();
   void DescribeFile(ManifestFile* file) const;
   Status ListFiles();
-  Status CloseFiles();
   void NoteGivenUp(int64_t end_ns);
   Status CompleteClocks();
-  Status WriteEndInfo(const EndFacts& end);
   Status PutManifest(bool soon);
-  Status CheckStillThere() const;
-  void StartWriteback();
-  DumpSync* running_sync() const {
-    return options_.sync_while_running ? options_.sync : nullptr;
-  }
-  const Clock& clock() const { return *options_.clock; }
+  const Clock& clock() const { return options_.clock != nullptr ? *options_.clock : system_clock_; }
 
-  DumpIo& io_;
+  SystemClock system_clock_;
   SessionDumpOptions options_;
   Manifest manifest_;
-  std::string name_;
-  std::string path_;
-  UniqueFd top_;
-  UniqueFd own_dir_;
-  std::vector<DataFolder> places_;
-  std::vector<std::unique_ptr<File>> files_;
-  std::vector<File*> channels_;
-  std::vector<File*> by_id_;                        // those with a place, by their Ageing id
-  std::unordered_map<std::string, File*> by_name_;  // "<device>/<base>"
-  std::string key_;
+  // Those below refer to those above them, closed_ to files_ as well.
+  const RunningSync sync_;
+  DumpFolders folders_;
+  ManifestWriter manifest_writer_;
+  ClosedSlices closed_;
+  DumpFiles files_;
+  DumpSpace space_;
+  ProcessFolders process_folders_;
+  std::vector<DumpFile*> channels_;
   size_t dynamic_files_ = 0;
-  size_t singles_ = 0;
-  size_t dynamic_fds_ = 0;
-  uint64_t taken_bytes_ = 0;  // of everything but journal and manifest
-  uint64_t gap_bytes_ = 0;  // what the manifest's gaps take, as of the last flush
-  uint64_t manifest_bytes_ = 0;  // of the last one written
-  uint64_t final_entries_ = 0;   // files the last manifest will list besides closed slices
-  bool manifest_touched_ = false;
-  bool manifest_synced_ = false;
-  int64_t manifest_written_ns_ = 0;
-  std::shared_ptr<PendingReplacement> pending_manifest_;
-  DumpSync::Outcome sync_outcome_;
-  std::vector<std::pair<size_t, std::string>> unsynced_controls_;  // place and name
-  ListedFiles control_files_;
-  SystemClock system_clock_;
-  uint64_t space_known_ = 0;  // so much may be appended without a look at the limits
-  bool near_limit_ = false;
-  bool ages_ = true;  // this chip's dumps may be aged at all
-  std::unordered_map<const SliceWriter*, File*> by_writer_;
-  SliceIndex slice_index_;
-  Ageing ageing_;
-  const File* appending_ = nullptr;
-  std::vector<AgedCount> aged_;
-  bool ages_for_space_ = false;  // what goes now does so because the volume is nearly full
-  std::unique_ptr<SliceCompressor> compressor_;
-  std::unordered_map<uint64_t, std::pair<const File*, uint32_t>> compressing_;  // by job
-  uint64_t next_job_ = 1;
   bool finished_ = false;
-  ProcessFolders process_folders_;  // has references to the above
 };
 
 }  // namespace profd

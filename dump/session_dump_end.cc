@@ -1,114 +1,48 @@
 // What a dump contains about itself, its way to the disk, and its end.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
 #include "dump/session_dump.h"
 
 namespace profd {
 namespace {
-
-constexpr uint64_t kBytesPerGap = 192;  // of the manifest
-constexpr int64_t kManifestIntervalNs = 10 * kNsPerSecond;
-// So much of a file is worth asking the kernel to begin with.
-constexpr uint64_t kWritebackBytes = 256u << 10;
-// The end of a session does not wait longer for what is still to be compressed.
-constexpr int64_t kCompressAtEndNs = kNsPerSecond;
 
 // Remembers the first error of a sequence that continues regardless.
 void Keep(Status& first, Status next) {
   if (first.ok() && !next.ok()) first = std::move(next);
 }
 
-UniqueFd Copy(const UniqueFd& fd) { return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0)); }
+Status StatusOf(const DumpSync::Outcome& outcome, const std::string& dump) {
+  const int failed = outcome->load();
+  return failed == 0 ? Status() : Status::FromErrno(failed, fmt::format("sync {}", dump));
+}
 
 }  // namespace
 
 Status SessionDump::Flush() {
-  Status first;
-  gap_bytes_ = 0;
-  for (const ManifestChannel& channel : manifest_.channels) {
-    gap_bytes_ += channel.gaps.size() * kBytesPerGap;
-  }
-  TakeCompressed();
-  for (auto& file : files_) {
-    uint64_t before = SizeOf(*file);
-    Keep(first, file->writer->Flush());
-    if (file->dynamic && file->idle) {
-      GiveFdBack(*file);
-      file->writer->ReleaseBuffer();
-    }
-    file->idle = true;
-    Account(*file, before);
-  }
-  Keep(first, slice_index_.Flush());
-  Keep(first, CheckStillThere());
-  if (const int failed = sync_outcome_->load(); failed != 0) {
-    Keep(first, Status::FromErrno(failed, fmt::format("sync {}", name_)));
-  }
-  StartWriteback();
+  space_.CountGaps();
+  closed_.TakeCompressed();
+  Status first = files_.FlushAll();
+  Keep(first, closed_.index().Flush());
+  Keep(first, folders_.CheckStillThere());
+  Keep(first, StatusOf(sync_.outcome(), name()));
+  files_.StartWriteback();
   return first;
 }
 
-// A directory that was removed takes what is written to its open files and keeps none of it.
-Status SessionDump::CheckStillThere() const {
-  auto gone = [](const UniqueFd& dir) {
-    struct stat st {};
-    return ::fstat(dir.get(), &st) == 0 && st.st_nlink == 0;
-  };
-  bool removed = gone(top_);
-  for (const DataFolder& place : places_) removed = removed || gone(place.data);
-  if (!removed) return {};
-  return DataLoss(fmt::format("{} was removed while it was written", name_));
-}
-
-void SessionDump::StartWriteback() {
-  if (running_sync() == nullptr) return;
-  for (auto& file : files_) {
-    const uint64_t unsynced = file->writer->unsynced_bytes();
-    if (unsynced < file->started) file->started = 0;
-    if (unsynced - file->started < kWritebackBytes) continue;
-    file->started = unsynced;
-    options_.sync->Take(file->writer->CopyFd(), DumpSync::SyncMode::kStart, sync_outcome_);
-  }
-}
-
 void SessionDump::Sync() {
-  DumpSync* sync = running_sync();
-  if (sync == nullptr || finished_) return;
-  auto take = [&](UniqueFd fd) { return sync->Take(std::move(fd), DumpSync::SyncMode::kSync, sync_outcome_); };
-  std::vector<bool> touched(places_.size(), false);
-  for (const auto& [place, name] : std::exchange(unsynced_controls_, {})) {
-    Result<UniqueFd> fd = OpenFileAt(places_[place].dir.get(), name);
-    if (fd.ok()) take(std::move(*fd));
-    touched[place] = true;
-  }
-  for (auto& file : files_) {
-    if (file->writer->unsynced_bytes() == 0) continue;
-    if (file->place) touched[*file->place] = true;
-    if (!take(file->writer->CopyFd())) continue;
-    file->writer->MarkSynced();
-    file->started = 0;
-  }
+  if (!sync_.on() || finished_) return;
+  folders_.SyncControls();
+  files_.Sync();
   // A new file is on the disk once its directory is.
-  for (size_t i = 0; i < places_.size(); ++i) {
-    if (!touched[i]) continue;
-    take(Copy(places_[i].data));
-    take(Copy(places_[i].dir));
-  }
-  take(slice_index_.CopyFd());
-  take(Copy(own_dir_));
-  if (!manifest_synced_) {
-    Result<UniqueFd> fd = OpenFileAt(top_.get(), std::string(kManifestFile));
-    if (fd.ok()) manifest_synced_ = take(std::move(*fd));
-  }
-  take(Copy(top_));
+  folders_.SyncTouched();
+  sync_.Take(closed_.index().CopyFd());
+  sync_.TakeCopy(folders_.own());
+  manifest_writer_.Sync();
+  sync_.TakeCopy(folders_.top());
 }
 
 void SessionDump::CompleteManifest() {
@@ -133,7 +67,7 @@ void SessionDump::CompleteManifest() {
   for (const SessionDumpOptions::Device& device : options_.devices) DescribeDevice(device);
   manifest_.limit_bytes = options_.max_bytes;
   if (options_.max_bytes > 0) {
-    manifest_.limit_action = options_.age_at_limit && ages_ ? "age" : "end";
+    manifest_.limit_action = space_.ages() ? "age" : "end";
   }
   if (node.net_speed_assumed) {
     manifest_.warnings.emplace_back("the speed of a network card is unknown; 10 Gb/s is assumed");
@@ -157,7 +91,7 @@ void SessionDump::DescribeDevice(const SessionDumpOptions::Device& device) {
 
 void SessionDump::UpdateManifestCounts() {
   for (ManifestChannel& entry : manifest_.channels) {
-    for (const File* file : channels_) {
+    for (const DumpFile* file : channels_) {
       if (file->device != entry.device || file->channel_id != entry.channel) continue;
       entry.file = file->writer->options().base;
       const SliceWriter& writer = *file->writer;
@@ -170,7 +104,7 @@ void SessionDump::UpdateManifestCounts() {
 
 // What is known of a file besides its size.
 void SessionDump::DescribeFile(ManifestFile* file) const {
-  if (auto whole = control_files_.find(file->path); whole != control_files_.end()) {
+  if (auto whole = folders_.listed().find(file->path); whole != folders_.listed().end()) {
     file->crc32c = whole->second.crc32c;
     file->records = whole->second.records;
     file->pid = whole->second.pid;
@@ -178,21 +112,21 @@ void SessionDump::DescribeFile(ManifestFile* file) const {
     return;
   }
   if (file->path == kJournalFile) {
-    file->crc32c = slice_index_.crc32c();
+    file->crc32c = closed_.index().crc32c();
     file->state = "closed";
     return;
   }
   std::string_view path = file->path;
   const bool compressed = path.ends_with(kCompressedSuffix);
   if (compressed) path.remove_suffix(kCompressedSuffix.size());
-  const SliceEntry* slice = slice_index_.Find(path);
+  const SliceEntry* slice = closed_.index().Find(path);
   if (slice != nullptr) DescribeSlice(*slice, compressed, file);
 }
 
 Status SessionDump::ListFiles() {
   manifest_.files.clear();
   manifest_.data_bytes = 0;
-  return WalkTree(top_.get(), {}, [this](const TreeEntry& entry) {
+  return WalkTree(folders_.top(), {}, [this](const TreeEntry& entry) {
     const std::string_view path = entry.path;
     const std::string_view name = path.substr(path.rfind('/') + 1);
     if (entry.is_dir || entry.other || name.ends_with(".done") || name.starts_with(".") ||
@@ -211,7 +145,7 @@ Status SessionDump::ListFiles() {
 
 void SessionDump::NoteLoss(const ManifestChannel& channel, LossReason reason,
                            const ManifestGap& gap) {
-  manifest_touched_ = true;
+  manifest_writer_.Touch();
   JournalLoss loss{channel.device, channel.channel, channel.collector, reason, 0, 0,
                    gap.from_ns,    gap.host_ns,     gap.lost_records};
   for (const ManifestLoss& one : channel.dropped) {
@@ -221,21 +155,12 @@ void SessionDump::NoteLoss(const ManifestChannel& channel, LossReason reason,
   }
   // At the limit only the manifest has it: space for the manifest is reserved.
   constexpr uint64_t kMostLineBytes = 256;
-  if (options_.max_bytes > 0 && BytesButManifest() + Reserved() + kMostLineBytes > options_.max_bytes) return;
-  slice_index_.Lost(loss);
+  if (space_.Fits(kMostLineBytes)) closed_.index().Lost(loss);
 }
 
 Status SessionDump::WriteManifest() { return PutManifest(false); }
 
-Status SessionDump::WriteManifestIfDue() {
-  if (!manifest_touched_) return {};
-  const int64_t now = clock().SteadyNs();
-  if (manifest_written_ns_ != 0 && now - manifest_written_ns_ < kManifestIntervalNs) return {};
-  if (pending_manifest_ != nullptr && !pending_manifest_->over()) return {};
-  manifest_written_ns_ = now;
-  manifest_touched_ = false;
-  return PutManifest(running_sync() != nullptr);
-}
+Status SessionDump::WriteManifestIfDue() { return manifest_writer_.TakeDue() ? PutManifest(true) : Status(); }
 
 // `soon`: in place once the sync thread has seen it on the disk.
 Status SessionDump::PutManifest(bool soon) {
@@ -246,60 +171,17 @@ Status SessionDump::PutManifest(bool soon) {
       manifest_.state == DumpState::kRunning) {
     return {};  // the one that is there does
   }
-  if (pending_manifest_ != nullptr) std::exchange(pending_manifest_, nullptr)->CallOff();
-  manifest_bytes_ = text.size();
-  slice_index_.ManifestReplaced();
-  if (!soon) {
-    manifest_synced_ = false;
-    return ReplaceFile(io_, top_.get(), std::string(kManifestFile), text, options_.owner, false);
-  }
-  const std::string next(kNextManifest);
-  io_.Unlink(top_.get(), next);
-  RETURN_IF_ERROR(WriteNewFile(io_, top_.get(), next, text, options_.owner));
-  Result<UniqueFd> fd = OpenFileAt(top_.get(), next);
-  if (!fd.ok()) return fd.status();
-  pending_manifest_ =
-      std::make_shared<PendingReplacement>(Copy(top_), next, std::string(kManifestFile));
-  if (!options_.sync->Replace(std::move(*fd), pending_manifest_, sync_outcome_)) {
-    std::exchange(pending_manifest_, nullptr)->CallOff();
-    manifest_touched_ = true;
-  }
-  return {};
-}
-
-Status SessionDump::WriteEndInfo(const EndFacts& end) {
-  Status first;
-  for (DataFolder& place : places_) {
-    Keep(first, WriteControl(place, "end_info", EndInfo(end.wall_ns, end.raw_ns)));
-  }
-  return first;
+  closed_.index().ManifestReplaced();
+  return manifest_writer_.Put(text, soon);
 }
 
 // A device that did not answer at the start may have done so since: WriteClocks took the host's clocks for it.
 Status SessionDump::CompleteClocks() {
   Status first;
-  for (DataFolder& place : places_) {
-    if (place.device == kVendorHostId || !CountClocksBack(place.device, &manifest_)) continue;
-    const std::string name = fmt::format("dev_start.log.{}", place.device);
-    const std::string text = DevStartLog(manifest_.clocks.back().clocks);
-    const std::string done = ControlDone(text.size());
-    Keep(first, ReplaceFile(io_, place.dir.get(), name, text, options_.owner, false));
-    Keep(first, ReplaceFile(io_, place.dir.get(), name + ".done", done, options_.owner, false));
-    control_files_[fmt::format("{}/{}", place.name, name)] = {Crc32c(AsBytes(text))};
-    const size_t before = DevStartLog(ClocksOfHost()).size();
-    const uint64_t more = text.size() + done.size() - before - ControlDone(before).size();  // may wrap
-    taken_bytes_ += more;
-    place.bytes += more;
-  }
-  return first;
-}
-
-Status SessionDump::CloseFiles() {
-  Status first;
-  for (auto& file : files_) {
-    uint64_t before = SizeOf(*file);
-    Keep(first, file->writer->Close());
-    Account(*file, before);
+  const uint64_t before = DevStartLog(ClocksOfHost()).size();
+  for (DataFolder& folder : folders_.all()) {
+    if (folder.device == kVendorHostId || !CountClocksBack(folder.device, &manifest_)) continue;
+    Keep(first, folders_.ReplaceControl(folder, "dev_start.log", DevStartLog(manifest_.clocks.back().clocks), before));
   }
   return first;
 }
@@ -310,7 +192,7 @@ void SessionDump::NoteGivenUp(int64_t end_ns) {
   for (ManifestChannel& entry : manifest_.channels) {
     ManifestGap gap{.reason = LossReason::kWriteError};
     uint64_t bytes = 0;
-    for (const auto& file : files_) {
+    for (const auto& file : files_.all()) {
       const SliceWriter& writer = *file->writer;
       if (writer.lost_bytes() == 0 || entry.device != file->device || entry.channel != file->channel_id) continue;
       if (file->channel_id == 0 && entry.file != writer.options().base &&
@@ -333,15 +215,14 @@ void SessionDump::NoteGivenUp(int64_t end_ns) {
 
 Status SessionDump::Finish(const EndFacts& end) {
   if (finished_) return FailedPrecondition("the dump is finished");
-  Status first = CloseFiles();
+  Status first = files_.CloseAll();
   NoteGivenUp(end.raw_ns);
-  if (compressor_ != nullptr) {
-    compressor_->Finish(kCompressAtEndNs);
-    TakeCompressed();
-  }
-  Keep(first, slice_index_.Flush());
+  closed_.FinishCompressing();
+  Keep(first, closed_.index().Flush());
   Keep(first, CompleteClocks());
-  Keep(first, WriteEndInfo(end));
+  for (DataFolder& folder : folders_.all()) {
+    Keep(first, folders_.WriteControl(folder, "end_info", EndInfo(end.wall_ns, end.raw_ns)));
+  }
   manifest_.state = end.state;
   manifest_.reason = end.reason;
   manifest_.end_wall_ns = end.wall_ns;
@@ -350,8 +231,8 @@ Status SessionDump::Finish(const EndFacts& end) {
   Keep(first, WriteManifest());
   finished_ = true;
   if (options_.sync == nullptr && options_.sync_at_end) {
-    if (io_.SyncFileSystem(top_.get()) != 0) {
-      Keep(first, Status::FromErrno(errno, fmt::format("sync {}", name_)));
+    if (folders_.io().SyncFileSystem(folders_.top()) != 0) {
+      Keep(first, Status::FromErrno(errno, fmt::format("sync {}", name())));
     }
   }
   return first;
@@ -359,30 +240,29 @@ Status SessionDump::Finish(const EndFacts& end) {
 
 void SessionDump::SyncAtEnd(std::function<void(const Status&)> done) {
   if (options_.sync == nullptr || !options_.sync_at_end) return done({});
-  options_.sync->Then(Copy(top_), sync_outcome_,
-                      [done = std::move(done), outcome = sync_outcome_, name = name_] {
-                        const int failed = outcome->load();
-                        done(failed == 0 ? Status()
-                                         : Status::FromErrno(failed, fmt::format("sync {}", name)));
-                      });
+  options_.sync->Then(CopyOf(folders_.top()), sync_.outcome(),
+                      [done = std::move(done), outcome = sync_.outcome(), name = name()] { done(StatusOf(outcome, name)); });
 }
 
 Result<UniqueFd> SessionDump::BeginProcessFiles(ManifestProcessFiles facts) {
   if (finished_) return FailedPrecondition("the dump is complete");
-  manifest_touched_ = true;
+  manifest_writer_.Touch();
   return process_folders_.Begin(std::move(facts));
 }
 
+Status SessionDump::ReserveForFiles(uint64_t bytes) {
+  return finished_ ? FailedPrecondition("the dump is complete") : space_.Take(bytes);
+}
+
 void SessionDump::EndProcessFiles(ManifestProcessFiles facts, uint64_t unused, std::vector<ProcessFile> files) {
-  taken_bytes_ -= std::min(unused, taken_bytes_);
-  manifest_touched_ = true;
-  const size_t count = files.size();
-  if (process_folders_.End(std::move(facts), std::move(files))) final_entries_ += count;
+  folders_.Shrink(nullptr, unused);
+  manifest_writer_.Touch();
+  process_folders_.End(std::move(facts), std::move(files));
 }
 
 void SessionDump::PlaceProcessFiles(DumpRoot& root) {
   if (finished_ || process_folders_.empty()) return;
-  manifest_touched_ = true;
+  manifest_writer_.Touch();
   // A slice is made with its first bytes: all there will be are there then. Finish reports what fails.
   const Status flushed = Flush();
   process_folders_.Place(root, flushed.ok());

@@ -209,7 +209,7 @@ TEST_F(DumpSpaceTest, TheLimitHoldsAtEveryInstantAndTheOldestGoes) {
     EXPECT_GT(roce.aged.records, 0u);
     EXPECT_EQ(roce.records + roce.aged.records, 2000u);
     uint64_t kept_sum = 0;
-    for (const AgedCount& one : dump_->TakeAged()) kept_sum += one.channel == kHbm ? one.records : 0;
+    for (const AgedCount& one : dump_->closed().TakeAged()) kept_sum += one.channel == kHbm ? one.records : 0;
     EXPECT_EQ(kept_sum, hbm.aged.records);
     EXPECT_EQ(manifest_.limit_bytes, kLimit);
     EXPECT_EQ(std::pair(manifest_.limit_action, manifest_.aged_for_space), std::pair(std::string("age"), uint64_t{0}));
@@ -264,7 +264,7 @@ TEST_F(DumpSpaceTest, WithoutAgeingTheLimitIsTheEnd) {
     for (; i < 2000 && status.ok(); ++i) status = Round(i);
     EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
     EXPECT_TRUE(IsAtStorageLimit(status)) << status.ToString();
-    EXPECT_EQ(dump_->AgeFor(1) == 0, old_chip);
+    EXPECT_EQ(dump_->closed().AgeFor(1) == 0, old_chip);
     ASSERT_TRUE(Finish().ok());
     EXPECT_LE(SizeBelow(path_), options.max_bytes);
     EXPECT_EQ(manifest_.limit_action, "end");
@@ -276,13 +276,13 @@ TEST_F(DumpSpaceTest, AFullVolumeTakesTheOldestFirst) {
   FullDiskIo io;
   Make(Options(), io);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Round(i).ok());
-  EXPECT_GT(dump_->OldestNs(), 0);
+  EXPECT_GT(dump_->closed().OldestNs(), 0);
   // The fake volume does not get space back by removals, so this ends; but it tried.
   io.free_bytes = 10'000;
   Status status;
   for (int i = 100; i < 200 && status.ok(); ++i) status = Round(i);
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(dump_->OldestNs(), 0);
+  EXPECT_EQ(dump_->closed().OldestNs(), 0);
   io.free_bytes = SIZE_MAX;
   ASSERT_TRUE(Finish().ok());
   EXPECT_GT(Channel(kHbm).aged.records, 0u);
@@ -461,7 +461,7 @@ TEST_F(DumpSpaceTest, NoFailureOfTheVolumeCutsARecordOrALine) {
       dump_->Flush().Ignore();
       dump_->WriteManifestIfDue().Ignore();
     }
-    dump_->AgeFor(1);
+    dump_->closed().AgeFor(1);
     dump_->Finish({}).Ignore();
   };
   FailingIo counting;

@@ -146,7 +146,7 @@ TEST_F(SessionDumpTest, CountersAndTasksOfOneTimeAreRemovedTogether) {
       ASSERT_TRUE(dump->AppendDeviceFile(0, file, std::string(1000, 'x')).ok());
     }
   }
-  EXPECT_GT(dump->AgeFor(2500), 2500u);
+  EXPECT_GT(dump->closed().AgeFor(2500), 2500u);
   ASSERT_TRUE(dump->Finish({}).ok());
   auto slices_of = [&](const std::string& base) {
     std::set<std::string> found;
@@ -365,8 +365,8 @@ TEST_F(SessionDumpTest, AFullVolumeKeepsTheLastSliceThatHasSomething) {
   ASSERT_TRUE(Put(*dump, hbm, std::string(24, 'b')).ok());
   io.free_bytes = 0;
   // What is only buffered may never get there.
-  EXPECT_EQ(dump->OldestNs(), 0);
-  EXPECT_EQ(dump->AgeFor(1), 0u);
+  EXPECT_EQ(dump->closed().OldestNs(), 0);
+  EXPECT_EQ(dump->closed().AgeFor(1), 0u);
   EXPECT_TRUE(FilesBelow(path_).contains("device_0/data/hbm.data.0.slice_1"));
   EXPECT_FALSE(dump->Finish({kWall, kRaw, DumpState::kFailed, "dump volume full"}).ok());
   EXPECT_EQ(Text("device_0/data/hbm.data.0.slice_0"), std::string(48, 'a'));

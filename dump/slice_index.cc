@@ -99,11 +99,6 @@ bool SliceIndex::Shrink(uint64_t most_bytes) {
   return MostRewritten() + rest <= most_bytes && Rewrite().ok();
 }
 
-UniqueFd SliceIndex::CopyFd() const {
-  if (!fd_.valid()) return {};
-  return UniqueFd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-}
-
 void SliceIndex::Add(std::string line) {
   pending_ += line;
   ++lines_;

@@ -40,7 +40,7 @@ class SliceIndex {
 
   // Writes what is still to be written.
   Status Flush();
-  UniqueFd CopyFd() const;
+  UniqueFd CopyFd() const { return CopyOf(fd_.get()); }
   // Of the journal, what waits included; and its check sum.
   uint64_t bytes() const { return written_ + pending_.size(); }
   uint32_t crc32c() const { return crc_; }

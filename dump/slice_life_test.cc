@@ -145,7 +145,7 @@ class SliceLifeTest : public testing::Test {
     for (int round = 0; round < kRounds; ++round) {
       if (!Round(*dump, hbm, &records).ok()) End(1);
       promised_->flushed = records;
-      dump->AgeFor(round % 4 == 3 ? 1 : 0);
+      dump->closed().AgeFor(round % 4 == 3 ? 1 : 0);
     }
     EndFacts end;
     end.wall_ns = wall_ + static_cast<int64_t>(records) * kNsPerMs;

@@ -148,7 +148,7 @@ Status SliceWriter::CloseSlice() {
     open_.slice = slice_;
     open_.bytes = on_disk_;
     open_.crc32c = crc_;
-    if (observer_ != nullptr) observer_->OnSliceClosed(*this, open_, std::move(fd));
+    if (observer_ != nullptr) observer_->OnSliceClosed(file_, open_, std::move(fd));
     ++slice_;
   }
   slice_open_ = false;
@@ -180,11 +180,6 @@ uint64_t SliceWriter::RemoveSlice(uint32_t slice, uint64_t stored_bytes, bool co
   const bool has_done = ::fstatat(dir_, done.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
   if (has_done && io_.Unlink(dir_, done) == 0) freed += static_cast<uint64_t>(st.st_size);
   return freed;
-}
-
-UniqueFd SliceWriter::CopyFd() const {
-  if (!fd_.valid()) return {};
-  return UniqueFd(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 Status SliceWriter::WriteDone() {

@@ -49,13 +49,11 @@ struct ClosedSlice {
   int64_t last_ns = 0;
 };
 
-class SliceWriter;
-
 class SliceObserver {
  public:
   virtual ~SliceObserver() = default;
-  // Before the slice's .done is written. `fd` is the file's, if it was open. Must not call the writer.
-  virtual void OnSliceClosed(const SliceWriter& writer, const ClosedSlice& slice, UniqueFd fd) = 0;
+  // Before the slice's .done is written. `fd` is the file's, if it was open. Must not change the writer.
+  virtual void OnSliceClosed(uint32_t file, const ClosedSlice& slice, UniqueFd fd) = 0;
 };
 
 class SliceWriter {
@@ -67,7 +65,11 @@ class SliceWriter {
   SliceWriter(const SliceWriter&) = delete;
   SliceWriter& operator=(const SliceWriter&) = delete;
 
-  void SetObserver(SliceObserver* observer) { observer_ = observer; }  // outlives the writer
+  // `observer` outlives the writer, which it knows by this number.
+  void SetObserver(SliceObserver* observer, uint32_t file) {
+    observer_ = observer;
+    file_ = file;
+  }
 
   // Takes `block`, `records` complete records or lines that were received at `host_ns` (0 = unknown). On an error
   // the block is refused entirely and nothing that was taken before is lost; the same call may succeed
@@ -84,7 +86,7 @@ class SliceWriter {
   // Removes a closed slice and its .done. Returns the bytes of both.
   uint64_t RemoveSlice(uint32_t slice, uint64_t stored_bytes, bool compressed);
   // Another descriptor of the open slice's file, if it is open.
-  UniqueFd CopyFd() const;
+  UniqueFd CopyFd() const { return CopyOf(fd_.get()); }
   // What was written so far is being synced; unsynced_bytes() counts anew.
   void MarkSynced() { unsynced_ = 0; }
 
@@ -150,6 +152,7 @@ class SliceWriter {
   // Closed slices and their sizes whose .done could not be written yet.
   std::vector<std::pair<uint32_t, uint64_t>> pending_done_;
   SliceObserver* observer_ = nullptr;
+  uint32_t file_ = 0;        // as the observer calls it
   ClosedSlice open_;         // of the open slice, what is buffered included; bytes are in on_disk_
   uint32_t crc_ = 0;         // of on_disk_
   uint64_t unsynced_ = 0;    // bytes written since the last MarkSynced

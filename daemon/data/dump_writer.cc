@@ -241,18 +241,18 @@ Status DumpWriter::FreeDiskSpace() {
     SessionDump* oldest = nullptr;
     for (const auto& session : live_) {
       SessionDump* dump = session->dump_.get();
-      if (dump == nullptr || dump->OldestNs() == 0) continue;
-      if (oldest == nullptr || dump->OldestNs() < oldest->OldestNs()) oldest = dump;
+      if (dump == nullptr || dump->closed().OldestNs() == 0) continue;
+      if (oldest == nullptr || dump->closed().OldestNs() < oldest->closed().OldestNs()) oldest = dump;
     }
     if (oldest == nullptr) break;
-    freed += oldest->AgeFor(1);
+    freed += oldest->closed().AgeFor(1);
   }
   // The space of a file that is just being synced is free a little later.
   if (freed >= missing) return {};
   // What is open now may go at the next look, when something has come after it.
   bool cut = false;
   for (const auto& session : live_) {
-    if (session->dump_ != nullptr) cut = session->dump_->CutAll() || cut;
+    if (session->dump_ != nullptr) cut = session->dump_->space().CutAll() || cut;
   }
   return cut || free + freed >= min_free ? Status() : space;
 }

@@ -245,7 +245,7 @@ void WriterSession::LeaveOut(const Status& status, DumpFeed& feed, uint64_t byte
 // What limits have removed, by whose it was.
 void WriterSession::CountAged() {
   removed_for_space_.store(dump_->manifest().aged_for_space, std::memory_order_relaxed);
-  for (const AgedCount& aged : dump_->TakeAged()) {
+  for (const AgedCount& aged : dump_->closed().TakeAged()) {
     removed_records_.fetch_add(aged.records, std::memory_order_relaxed);
     std::string collector = aged.collector;
     {
