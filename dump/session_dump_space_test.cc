@@ -338,27 +338,6 @@ TEST_F(DumpSpaceTest, ADumpThatIsRemovedMeanwhileReportsIt) {
   EXPECT_FALSE(dump_->Finish({}).ok());
 }
 
-TEST_F(DumpSpaceTest, TheManifestIsReplacedWhenSomethingChangedButNotOften) {
-  Make(Options());
-  auto warnings = [this] {
-    return ParseManifest(ReadText(path_ + "/profd_manifest.json"))->warnings.size();
-  };
-  dump_->manifest().warnings.push_back("one");
-  ASSERT_TRUE(dump_->WriteManifestIfDue().ok());
-  EXPECT_EQ(warnings(), 0u);  // not reported
-  dump_->TouchManifest();
-  ASSERT_TRUE(dump_->WriteManifestIfDue().ok());
-  EXPECT_EQ(warnings(), 1u);
-  dump_->manifest().warnings.push_back("two");
-  dump_->TouchManifest();
-  clock_.Advance(9 * kNsPerSecond);
-  ASSERT_TRUE(dump_->WriteManifestIfDue().ok());
-  EXPECT_EQ(warnings(), 1u);
-  clock_.Advance(kNsPerSecond);
-  ASSERT_TRUE(dump_->WriteManifestIfDue().ok());
-  EXPECT_EQ(warnings(), 2u);
-}
-
 TEST_F(DumpSpaceTest, SyncingTakesEverythingThatWasWritten) {
   DumpSync sync;
   SessionDumpOptions options = Options();
