@@ -53,7 +53,7 @@ Result<bool> App::Impl::Serve() {
   const DaemonConfig& config = options.config;
   RETURN_IF_ERROR(web->Listen(config));
   rpc = std::make_unique<RpcServer>(RpcDeps{
-      *control, config, config.dump_root, *node, store, hub, health, *sessions, *records, live->watches(), *dump_requests, *releases, *tuning, *jobs, *archive,
+      *control, config, config.dump_root, *node, store, hub, *health, *sessions, *records, live->watches(), *dump_requests, *releases, *tuning, *jobs, *archive,
       recorder.get(), advisor.get(), [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }});
   std::string warning;
   RETURN_IF_ERROR(rpc->Listen(config, &warning));
@@ -214,7 +214,7 @@ void App::Impl::EverySecond() {
   if (recorder != nullptr) recorder->Tick();
   if (advisor != nullptr) advisor->Tick();
   overhead->Tick(options.config.overhead_max_daemon_permille);
-  if (health.Update(DriverFacts(*node, *arbiter))) web->Outdate();
+  if (health->Update(DriverFacts(*node, *arbiter))) web->Outdate();
   UpdateSelfMetrics();
   ShowPage();
   memory.Tick(live->ended_total() + jobs->table().detached_total(), clock.SteadyNs(), &node->pool());

@@ -102,6 +102,7 @@ Status App::Impl::Build() {
   control_executor = std::make_unique<Executor>("profd-control", 1);
   samplers = std::make_unique<SamplerPool>("profd-sample", 2);
   control = std::make_unique<Strand>(*control_executor);
+  health = std::make_unique<NpuHealth>(*control, store, clock);
   writer = std::make_unique<DumpWriter>(std::move(root).value(), clock, node->pool(), WriterOptionsOf(config));
   states = std::make_unique<WriterStateSaver>(*control, *writer, *state_store);
   BuildCollecting();

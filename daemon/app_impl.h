@@ -125,7 +125,7 @@ struct App::Impl final : DumpRetention::Watcher, DeviceWatcher {
   std::unique_ptr<ChannelReleases> releases;
   std::unique_ptr<ScheduledRecording> sampling;
   std::unique_ptr<Advisor> advisor;  // null: off
-  NpuHealth health{store, clock};
+  std::unique_ptr<NpuHealth> health;
   std::unique_ptr<RpcServer> rpc;
   std::unique_ptr<MetricsEndpoint> web;
   std::unique_ptr<PushService> push;

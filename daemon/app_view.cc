@@ -39,7 +39,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_build(BuildText());
   out->set_uptime_ns(static_cast<uint64_t>(clock.SteadyNs() - started_ns));
   DescribeDriver(node->report(), out->mutable_driver());
-  DescribeDevices(*node, *arbiter, health, out);
+  DescribeDevices(*node, *arbiter, *health, out);
   DescribeCollectors(*node, stats, config.metrics_disable, out);
   out->set_dump_root(config.dump_root);
   out->set_dump_free_bytes(writer->free_bytes());
@@ -69,7 +69,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
     out->mutable_recorder()->set_limit_ms(static_cast<uint64_t>(config.recorder_seconds) * 1000);
     out->mutable_recorder()->set_limit_bytes(static_cast<uint64_t>(config.recorder_memory_mb) << 20);
   }
-  health.Describe(NoDevices(node->report()), out);
+  health->Describe(NoDevices(node->report()), out);
   tuning->List(peer, out->mutable_tuning_leases());
   if (archive->on()) archive->Describe(out->mutable_archive());
 }
@@ -112,7 +112,7 @@ void App::Impl::ShowPage() {
   view.simulated = options.simulated;
   view.driver_problem = NoDevices(node->report());
   for (const DeviceInfo& device : node->host().devices) {
-    const DeviceRecord* record = health.Of(device.id);
+    const DeviceRecord* record = health->Of(device.id);
     const DeviceHealth state = record == nullptr ? DeviceHealth() : record->health;
     view.devices.push_back({device.id, std::to_string(device.physical_id), device.chip_name,
                             std::string(VerdictName(state.verdict)), state.reasons});

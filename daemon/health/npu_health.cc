@@ -51,6 +51,7 @@ void Log(const HealthChange& change) {
 }  // namespace
 
 bool NpuHealth::Update(std::vector<HealthFacts> facts) {
+  DCHECK_ON(control_);
   const int64_t now = clock_.MonotonicRawNs();
   AddStoredFacts(store_, now, &facts);
   const std::vector<HealthChange> changes = board_.Update(std::move(facts), clock_.WallNs());
@@ -62,6 +63,11 @@ bool NpuHealth::Update(std::vector<HealthFacts> facts) {
     store_.Write(std::span(&sample, 1));
   }
   return !changes.empty();
+}
+
+const DeviceRecord* NpuHealth::Of(int device) const {
+  DCHECK_ON(control_);
+  return board_.Of(device);
 }
 
 bool NpuHealth::IsDown(int device) const {
@@ -91,6 +97,7 @@ void NpuHealth::Describe(int device, v1::Device* out) const {
 }
 
 void NpuHealth::Describe(const std::string& driver_problem, v1::Node* out) const {
+  DCHECK_ON(control_);
   v1::Health& wire = *out->mutable_health();
   wire.set_verdict(WireVerdict(board_.node()));
   if (board_.devices().empty()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/strand.h"
 #include "daemon/health/health_board.h"
 #include "daemon/metrics/metric_store.h"
 
@@ -19,19 +20,21 @@ class Node;
 
 class NpuHealth {
  public:
-  NpuHealth(MetricStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+  // The references outlive the object.
+  NpuHealth(const Strand& control, MetricStore& store, const Clock& clock) : control_(control), store_(store), clock_(clock) {}
 
   // `facts`: of each device what the driver reports. True: something has changed.
   bool Update(std::vector<HealthFacts> facts);
 
   // Null before the first update.
-  const DeviceRecord* Of(int device) const { return board_.Of(device); }
+  const DeviceRecord* Of(int device) const;
   bool IsDown(int device) const;
   void Describe(int device, v1::Device* out) const;
   // `driver_problem`: why there are no devices, where there are none.
   void Describe(const std::string& driver_problem, v1::Node* out) const;
 
  private:
+  const Strand& control_;
   MetricStore& store_;
   const Clock& clock_;
   HealthBoard board_;

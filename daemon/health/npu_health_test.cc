@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "base/clock.h"
+#include "base/manual_executor.h"
 #include "collectors/metric_table.h"
 #include "profd/v1/profd.pb.h"
 
@@ -41,8 +41,10 @@ class NpuHealthTest : public ::testing::Test {
   }
 
   ManualClock clock_;
+  ManualExecutor time_{clock_};
+  Strand control_{time_.executor()};
   MetricStore store_;
-  NpuHealth health_{store_, clock_};
+  NpuHealth health_{control_, store_, clock_};
 };
 
 TEST_F(NpuHealthTest, NodeWithoutNpusHasTheReason) {
