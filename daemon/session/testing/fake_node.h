@@ -36,16 +36,17 @@ class FakeProcesses final : public NodeProcesses {
   pid_t hidden = -1;  // is there, but its owner is not known
 };
 
-// Without threads that control devices.
+// Without threads that control devices, but for one that a test has.
 class FakeDevices final : public NodeDevices {
  public:
   Status MayUse(const Peer&, const DeviceInfo& device) const override {
     return device.id == closed ? PermissionDenied("closed") : Status::Ok();
   }
   DeviceFacts FactsOf(int) const override { return {}; }
-  DeviceControl* ControlOf(int) const override { return nullptr; }
+  DeviceControl* ControlOf(int) const override { return control; }
 
   int closed = -1;
+  DeviceControl* control = nullptr;
 };
 
 class FakeStates final : public StateSaver {
