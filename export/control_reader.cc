@@ -1,5 +1,7 @@
 #include "export/control_reader.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -35,12 +37,13 @@ std::optional<int64_t> IntOf(const Json& object, const char* key) {
   return NumberIn<int64_t>(TextOf(object, key));
 }
 
-// Positive and finite.
-std::optional<double> RealOf(const Json& object, const char* key) {
-  auto value = NumberIn<double>(TextOf(object, key));
+std::optional<double> Positive(std::string_view text) {
+  auto value = NumberIn<double>(text);
   if (!value || !std::isfinite(*value) || *value <= 0) return std::nullopt;
   return value;
 }
+
+std::optional<double> RealOf(const Json& object, const char* key) { return Positive(TextOf(object, key)); }
 
 std::vector<std::string_view> Items(std::string_view list) {
   std::vector<std::string_view> items;
@@ -145,15 +148,21 @@ void ControlReader::InfoJson(const std::string& path, std::string_view text) {
   }
   place->record_version = TextOf(info, "version");
   if (auto cpus = info.find("CPU"); cpus != info.end() && cpus->is_array() && !cpus->empty()) {
-    place->has_cpu = true;
-    // Empty or 0: timestamps of the host are ns already.
-    place->clock.host_hz = RealOf(cpus->front(), "Frequency").value_or(0) * 1e6;
+    HostFrequency(path, TextOf(cpus->front(), "Frequency"));
   } else {
     missing += " CPU";
   }
   if (place->kind == Place::Kind::kDevice) DeviceInfo(info, place, &missing);
   NodeInfo(info, dump);
   if (!missing.empty()) Broken(path, "lacks" + missing);
+}
+
+void ControlReader::HostFrequency(const std::string& path, std::string_view text) {
+  const std::optional<double> mhz = Positive(text);
+  // Without one timestamps of the host are ns already.
+  if (!mhz && !text.empty()) return Broken(path, fmt::format("the CPU's Frequency \"{:.32}\" is no frequency", text));
+  place->has_cpu = true;
+  place->clock.host_hz = mhz.value_or(0) * 1e6;
 }
 
 void ControlReader::SampleJson(const std::string& path, std::string_view text) {

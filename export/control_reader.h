@@ -25,6 +25,7 @@ struct ControlReader {
   void DevStart(const std::string& path, std::string_view text_untrusted);
 
  private:
+  void HostFrequency(const std::string& path, std::string_view text_untrusted);
   void Broken(const std::string& path, std::string what);
 };
 

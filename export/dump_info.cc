@@ -234,8 +234,8 @@ void Scan::Lacking(const Place& place, bool has_begin, bool has_cpu) {
   // The start is two clocks read one after the other, by each device for itself.
   auto takes = [&](const char* what) { Problem(place.dir, what, false); };
   if (!has_begin && clock.begin_us != 0) takes("no start_info: that of another place, some us off, is used");
-  if (!has_cpu && place.has_cpu) takes("no CPU in info.json: the host counter's frequency of another place is used");
-  if (!place.has_cpu && place.kind == Kind::kHost) lacks("no CPU in any info.json: the host's counter is taken for ns");
+  if (!has_cpu && place.has_cpu) takes("no CPU frequency in info.json: the host counter's frequency of another place is used");
+  if (!place.has_cpu && place.kind == Kind::kHost) lacks("no CPU frequency in any info.json: the host's counter is taken for ns");
   if (place.chip < 0) lacks("no info.json: the chip is not known");
   if (clock.host_ns == 0) lacks("no host_start.log: counters have no time");
   if (place.kind != Kind::kDevice) return;

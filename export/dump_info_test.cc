@@ -219,6 +219,21 @@ TEST_F(DumpInfoTest, TheHostCountersFrequencyIsAlsoThatOfADevice) {
   EXPECT_EQ(Open().places[0].clock.host_hz, 25e6);
 }
 
+// dump-format 1.4: MHz, or "". What is neither is damage, and the frequency that another file has is used.
+TEST_F(DumpInfoTest, AFrequencyOfTheHostThatIsNoneIsDamage) {
+  Data("host/data/host_cpu.data.slice_0", 10);
+  Manifest manifest;
+  manifest.host_counter_hz = 25e6;
+  Put("profd_manifest.json", Serialize(manifest));
+  for (const char* mhz : {"0", "nan", "inf", "-100.0", "fast"}) {
+    SCOPED_TRACE(mhz);
+    Put("host/info.json", R"({"platform_version":"5","CPU":[{"Frequency":")" + std::string(mhz) + "\"}]}");
+    const DumpInfo info = Open();
+    EXPECT_EQ(info.places[0].clock.host_hz, 25e6);
+    EXPECT_THAT(Problems(info), ElementsAre("broken host/info.json", "host"));
+  }
+}
+
 // operator-data a.5: two pairs differ by some us.
 TEST_F(DumpInfoTest, TheStartOfAnotherPlaceIsReported) {
   Data("device_3/data/hbm.data.3.slice_0", 24);
