@@ -1,6 +1,7 @@
 #include "daemon/config/daemon_config.h"
 
 #include <fmt/format.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <toml++/toml.h>
@@ -182,6 +183,21 @@ void CheckSampling(const DaemonConfig& config, std::vector<std::string>* problem
   }
 }
 
+// Of the sockets profd listens at: an address has space for so much, and the 0 behind it.
+void CheckSocketLengths(const DaemonConfig& config, std::vector<std::string>* problems) {
+  static constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+  const std::string attach = AttachSocketOf(config);
+  const auto refuse = [problems](std::string_view what, const std::string& path) {
+    problems->push_back(fmt::format("{}: \"{}\" has {} bytes, a socket's path at most {}", what, path, path.size(), kMost));
+  };
+  if (config.socket.size() > kMost) {
+    refuse("daemon.socket", config.socket);
+  } else if (attach.size() > kMost && config.attach_socket.empty()) {
+    refuse("daemon.socket: daemon.attach_socket in its directory", attach);
+  }
+  if (config.attach_socket.size() > kMost) refuse("daemon.attach_socket", config.attach_socket);
+}
+
 void CheckPaths(const DaemonConfig& config, std::vector<std::string>* problems) {
   auto absolute = [problems](std::string_view key, const std::string& path, bool may_be_empty) {
     if (path.empty() ? !may_be_empty : path.front() != '/') {
@@ -194,6 +210,7 @@ void CheckPaths(const DaemonConfig& config, std::vector<std::string>* problems) 
     problems->push_back(fmt::format("daemon.attach_socket = \"{}\" must be another path than daemon.socket",
                                     config.attach_socket));
   }
+  CheckSocketLengths(config, problems);
   absolute("dump.root", config.dump_root, false);
   absolute("dump.state_dir", config.state_dir, true);
   absolute("driver.hal_library", config.hal_library, true);

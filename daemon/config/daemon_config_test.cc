@@ -250,6 +250,34 @@ TEST(DaemonConfig, TheTwoSocketsDiffer) {
                                               "than daemon.socket"));
 }
 
+// unix(7): sun_path has 108 bytes, the last of which is 0.
+TEST(DaemonConfig, PathsThatNoSocketCanHaveAreRefused) {
+  const auto path = [](size_t bytes) { return "/" + std::string(bytes - 1, 's'); };
+  DaemonConfig config;
+  config.socket = path(107);
+  config.attach_socket = "/" + std::string(106, 'a');
+  EXPECT_THAT(ProblemsOf(config), IsEmpty());
+  config.socket = path(108);
+  config.attach_socket = "";
+  EXPECT_THAT(ProblemsOf(config), ElementsAre("daemon.socket: \"" + path(108) + "\" has 108 bytes, a socket's path at most 107"));
+  config.attach_socket = path(120);
+  EXPECT_THAT(ProblemsOf(config),
+              ElementsAre(testing::StartsWith("daemon.socket: "),
+                          "daemon.attach_socket: \"" + path(120) + "\" has 120 bytes, a socket's path at most 107"));
+}
+
+// "attach.sock" is one byte longer than "profd.sock".
+TEST(DaemonConfig, ThePathOfTheAttachSocketThatIsNotSetHasTheSameLimit) {
+  DaemonConfig config;
+  const std::string directory = "/" + std::string(95, 'd') + "/";
+  config.socket = directory + "profd.sock";
+  EXPECT_THAT(ProblemsOf(config),
+              ElementsAre("daemon.socket: daemon.attach_socket in its directory: \"" + directory +
+                          "attach.sock\" has 108 bytes, a socket's path at most 107"));
+  config.attach_socket = "off";
+  EXPECT_THAT(ProblemsOf(config), IsEmpty());
+}
+
 // CheckWebConfig, which runs while /metrics is served, refuses a relative path itself.
 TEST(DaemonConfig, ARelativeWebConfigIsReportedOnce) {
   DaemonConfig config;
