@@ -86,9 +86,12 @@ inline constexpr int64_t MarkConnection(uint64_t mark) {
   return kFirstMarkConnection + static_cast<int64_t>(mark & 0xFFFFFFFF);
 }
 
+// Behind the name of what crosses the begin or the end of the session.
+inline constexpr std::string_view kPartial = " (partial)";
+
 inline void MarkPartial(Event* event) {
   event->partial = true;
-  event->name += " (partial)";
+  event->name += kPartial;
 }
 
 }  // namespace profd::exporting

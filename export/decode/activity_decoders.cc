@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -86,6 +88,7 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
 
   void FinishRows() {
     for (auto& [device, rows] : rows_) rows.Flush();
+    stats_.clipped += open_.size();
   }
 
   bool DecodeRecord(const StoredKernel& r) {
@@ -109,6 +112,7 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
     const uint16_t flag = r.flag % 8 != 0 ? r.flag % 8 : r.flag / 8;
     if (!Plausible(r.time_ns, 0) || r.source > 1 || (flag != 1 && flag != 2 && flag != 4)) return false;
     const bool on_device = r.source == 1;
+    CountHalf(r, flag);
     return Add(on_device ? r.device : kNoDevice, r.time_ns, names_.Of(r.name), names_.Of(r.domain), r.source,
                flag / 2, Bits(r.id), on_device ? StreamOf(r.stream) : -1, r.process, owners_.Rank(r.process),
                on_device ? 0 : r.thread);
@@ -121,7 +125,19 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
   }
 
  private:
+  using RecordDecoder<ActivityDecoder<Record>, Record>::stats_;
   static constexpr size_t kMaxDevices = 256;
+  static constexpr size_t kMaxOpen = 65'536;
+  static constexpr uint16_t kBegins = 2;
+  static constexpr uint16_t kEnds = 4;
+
+  // Of ranges: those that nothing ends go to the end of the session; when one began whose end is all there is, and what
+  // it is, is unknown.
+  void CountHalf(const StoredMarker& r, uint16_t flag) {
+    const std::tuple key(r.process, r.id, r.source);
+    if (flag == kBegins && open_.size() < kMaxOpen) open_.insert(key);
+    if (flag == kEnds && open_.erase(key) == 0) ++stats_.unpaired;
+  }
 
   static bool Plausible(int64_t start_ns, uint64_t duration_ns) {
     return start_ns >= 0 && static_cast<uint64_t>(start_ns) < kMaxPlausibleNs && duration_ns < kMaxPlausibleNs;
@@ -155,6 +171,7 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
   NameCells names_;
   Owners owners_;
   std::map<int, BatchBuilder> rows_;
+  std::set<std::tuple<uint32_t, uint64_t, uint16_t>> open_;  // ranges by process, id and source
   BatchBuilder* last_ = nullptr;
   uint16_t last_device_ = 0;
 };

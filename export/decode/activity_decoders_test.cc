@@ -152,6 +152,19 @@ TEST(ActivityDecoders, MarkersOfHostAndDevice) {
   EXPECT_EQ(run.stats.bad_records, 1u);
 }
 
+// Ends have no name (in-application 2.6): of what began before the session nothing is known.
+TEST(ActivityDecoders, RangesThatCrossTheBorderOfTheSessionAreCounted) {
+  DecodeRun run("activity_marker.data", Place::Kind::kHost);
+  const auto half = [](int64_t time_ns, uint64_t id, uint16_t flag, uint16_t source) {
+    return Bytes(StoredMarker{.time_ns = time_ns, .id = id, .name = 1, .domain = 0, .thread = 43, .stream = 4, .process = 42,
+                              .flag = flag, .source = source, .device = 2, .logical_device = 0, .reserved = 0});
+  };
+  run.Feed({half(1, 7, 4, 0) + half(2, 8, 16, 0) + half(3, 8, 16, 1) + half(4, 8, 32, 0) + half(5, 9, 1, 0)});
+  EXPECT_EQ(run.rows.size(), 5u);
+  EXPECT_EQ(run.stats.unpaired, 1u) << "7, that the host ended";
+  EXPECT_EQ(run.stats.clipped, 1u) << "8 on the device";
+}
+
 TEST(ActivityNamesTest, BrokenLinesAndTooManyNames) {
   ActivityNames names;
   Status status = LoadNames(&names, "id\tname\n1\ta\n1\tb\n0\tc\nx\td\nnothing\n2\te");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace profd::exporting {
 namespace {
@@ -105,34 +106,54 @@ ActivitySlices::Marker ActivitySlices::MarkerOf(const Batch& batch, size_t row) 
   return marker;
 }
 
-std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
+Slice ActivitySlices::SliceOf(const Batch& batch, size_t row, const Marker& marker) {
   const int64_t pid = Cell(batch, row, "pid");
-  const int64_t kind = Cell(batch, row, "kind");
-  const auto key = std::tuple(pid, Cell(batch, row, "id"), Cell(batch, row, "source"));
-  const Marker marker = MarkerOf(batch, row);
-  if (kind == 1) {
-    if (open_.size() >= kMaxOpen) open_.clear();
-    open_[key] = marker;
-    return std::nullopt;
-  }
-  const auto begin = kind == 2 ? open_.find(key) : open_.end();
-  if (kind == 2 && (begin == open_.end() || begin->second.t_ns > marker.t_ns)) return std::nullopt;
-  // A range may end on another thread than that it began on.
-  const Marker& first = begin == open_.end() ? marker : begin->second;
   const Lane& lane = batch.device < 0
-                         ? ThreadLane(pid, Cell(batch, row, "rank"), first.thread)
+                         ? ThreadLane(pid, Cell(batch, row, "rank"), marker.thread)
                          : StreamLane(batch.device, pid, Cell(batch, row, "stream"), "Markers", kMarkerTid);
   Slice slice = Base(batch, row, ProcessOf(batch), lane);
   // Not the row of the calls: markers are of another file, and one file alone knows what is open on a row.
-  if (batch.device < 0) slice.track = fmt::format("Markers of thread {}", first.thread);
-  slice.kind = kind == 2 ? Slice::Kind::kSlice : Slice::Kind::kInstant;
-  slice.t_ns = first.t_ns;
-  slice.dur_ns = marker.t_ns - first.t_ns;
-  slice.name = first.name;
-  slice.category = first.domain;
-  if (begin != open_.end()) open_.erase(begin);
-  slice.integers.emplace_back("id", std::get<1>(key));
+  if (batch.device < 0) slice.track = fmt::format("Markers of thread {}", marker.thread);
+  slice.name = marker.name;
+  slice.category = marker.domain;
+  slice.integers.emplace_back("id", Cell(batch, row, "id"));
   return slice;
+}
+
+std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
+  const int64_t kind = Cell(batch, row, "kind");
+  const auto key = std::tuple(Cell(batch, row, "pid"), Cell(batch, row, "id"), Cell(batch, row, "source"));
+  const Marker marker = MarkerOf(batch, row);
+  last_marker_ns_ = std::max(last_marker_ns_, marker.t_ns);
+  if (kind == 1) {
+    if (open_.size() >= kMaxOpen) open_.clear();
+    open_[key] = {SliceOf(batch, row, marker), OwnerOf(batch, row)};
+    return std::nullopt;
+  }
+  if (kind != 2) {
+    Slice slice = SliceOf(batch, row, marker);
+    slice.kind = Slice::Kind::kInstant;
+    return slice;
+  }
+  // A range is of the thread that it began on.
+  const auto begin = open_.find(key);
+  if (begin == open_.end() || begin->second.slice.t_ns > marker.t_ns) return std::nullopt;
+  Slice slice = std::move(begin->second.slice);
+  open_.erase(begin);
+  slice.dur_ns = marker.t_ns - slice.t_ns;
+  return slice;
+}
+
+std::vector<ActivitySlices::Owned> ActivitySlices::OpenRanges(int64_t end_us, const TimeWindow& window) {
+  constexpr int64_t kMostUs = std::numeric_limits<int64_t>::max() / 1000;
+  const int64_t end_ns = std::max(std::min(std::min(end_us, kMostUs) * 1000, window.to_ns), last_marker_ns_);
+  std::vector<Owned> ranges;
+  for (auto& [key, open] : std::exchange(open_, {})) {
+    open.slice.dur_ns = end_ns - open.slice.t_ns;
+    open.slice.name += kPartial;
+    ranges.push_back(std::move(open));
+  }
+  return ranges;
 }
 
 // Calls that launch nothing have the number of what their thread launched before. Calls are reported as they end: the

@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "export/batch.h"
 #include "export/dump_info.h"
@@ -23,8 +24,15 @@ class ActivitySlices {
   // Both outlive it.
   ActivitySlices(const DumpInfo& dump, const Strings& strings) : dump_(dump), strings_(strings) {}
 
+  struct Owned {
+    Slice slice;
+    Event owner;  // as OwnerOf has it
+  };
   // None for the begin of a range, which is shown when it has ended.
   std::optional<Slice> Of(const Batch& batch, size_t row);
+  // After the last row: ranges that have not ended, clipped where the session (`end_us`; 0 = not known) or the window does,
+  // or at the last marker where that is later.
+  std::vector<Owned> OpenRanges(int64_t end_us, const TimeWindow& window);
   // Whose row it is: pid, rank and device.
   static Event OwnerOf(const Batch& batch, size_t row);
 
@@ -46,6 +54,7 @@ class ActivitySlices {
   // With the texts of its range or host half: the vendor's ends and device halves have none.
   Marker MarkerOf(const Batch& batch, size_t row);
   std::optional<Slice> OfMarker(const Batch& batch, size_t row);
+  Slice SliceOf(const Batch& batch, size_t row, const Marker& marker);
   // Of an API call: does an arrow lead from it to what its thread launched?
   bool Launches(const Batch& batch, size_t row, const Slice& slice);
   std::string Text(const Batch& batch, size_t column, size_t row) const;
@@ -61,8 +70,9 @@ class ActivitySlices {
     int64_t end_ns = 0;
   };
   std::map<std::pair<int64_t, int64_t>, Launch> launches_;
-  // Begins of ranges by pid, id and source.
-  std::map<std::tuple<int64_t, int64_t, int64_t>, Marker> open_;
+  // Ranges that have begun, by pid, id and source.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Owned> open_;
+  int64_t last_marker_ns_ = 0;
   // Those with a name by pid and id.
   std::map<std::pair<int64_t, int64_t>, Marker> marked_;
 };

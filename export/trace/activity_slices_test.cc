@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace profd::exporting {
 namespace {
@@ -169,6 +170,39 @@ TEST_F(ActivitySlicesTest, TheDevicesHalfHasTheTextsOfTheHosts) {
 TEST_F(ActivitySlicesTest, AnEndBeforeItsBeginIsNotARange) {
   EXPECT_FALSE(Marker(-1, 100, "forward", 1, 7));
   EXPECT_FALSE(Marker(-1, 99, "", 2, 7));
+}
+
+// docs/export.md: one that crosses the end of the session is clipped there and has a name that shows it.
+TEST_F(ActivitySlicesTest, RangesWithoutAnEndGoToThatOfTheSession) {
+  EXPECT_FALSE(Marker(-1, 100, "forward", 1, 7));
+  EXPECT_FALSE(Marker(-1, 120, "ended", 1, 8));
+  EXPECT_TRUE(Marker(-1, 160, "", 2, 8));
+  EXPECT_FALSE(Marker(0, 130, "", 1, 7));
+  const std::vector<ActivitySlices::Owned> ranges = slices_.OpenRanges(2, {});
+  ASSERT_EQ(ranges.size(), 2u);
+  EXPECT_EQ(ranges[0].slice.name, "forward (partial)");
+  EXPECT_EQ(ranges[0].slice.kind, Slice::Kind::kSlice);
+  EXPECT_EQ(ranges[0].slice.track, "Markers of thread 5");
+  EXPECT_EQ(ranges[0].slice.t_ns, 100);
+  EXPECT_EQ(ranges[0].slice.dur_ns, 1900);
+  EXPECT_EQ(ranges[0].owner.device, -1);
+  EXPECT_EQ(ranges[0].owner.pid, 77);
+  EXPECT_EQ(ranges[1].slice.name, "forward (partial)");
+  EXPECT_EQ(ranges[1].slice.thread, "Markers, Stream 4");
+  EXPECT_EQ(ranges[1].slice.dur_ns, 1870);
+  EXPECT_EQ(ranges[1].owner.device, 0);
+  EXPECT_TRUE(slices_.OpenRanges(2, {}).empty());
+}
+
+TEST_F(ActivitySlicesTest, RangesWithoutAnEndAreClippedAtTheWindowAndTheLastMarker) {
+  const auto length = [this](int64_t end_us, int64_t to_ns) {
+    EXPECT_FALSE(Marker(-1, 100, "forward", 1, 7));
+    EXPECT_TRUE(Marker(-1, 500, "mark", 0, 9));
+    const std::vector<ActivitySlices::Owned> ranges = slices_.OpenRanges(end_us, {.to_ns = to_ns});
+    return ranges.size() == 1 ? ranges[0].slice.dur_ns : -1;
+  };
+  EXPECT_EQ(length(2, 700), 600);
+  EXPECT_EQ(length(0, 700), 400) << "the session's end is not known";
 }
 
 TEST_F(ActivitySlicesTest, BeginsWithoutEndsAreBounded) {

@@ -89,6 +89,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
       : shared_(*shared),
         dump_(task.dump),
         begin_ns_(task.place->clock.begin_us * 1000),
+        end_us_(task.place->clock.end_us),
         v6_(IsV6(task.place->chip)),
         utilization_(task.place->aicore_mhz),
         activity_(dump(), *shared->plan.strings),
@@ -160,6 +161,10 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
   Status Finish() override {
     EndLayer();
     TakeRows(utilization_.Finish(device_));
+    for (ActivitySlices::Owned& range : activity_.OpenRanges(end_us_, shared_.plan.window)) {
+      const size_t lane = LaneOf(range.slice, range.owner);
+      nested_.Add(lane, std::move(range.slice));
+    }
     nested_.Finish();
     writer_.Flush();
     shared_.events += writer_.events();
@@ -414,6 +419,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
   Shared& shared_;
   const size_t dump_;
   const int64_t begin_ns_;
+  const int64_t end_us_;
   const bool v6_;
   int device_ = -1;
   Utilization utilization_;

@@ -370,6 +370,20 @@ TEST_F(PerfettoFormatTest, ActivityOfAProcess) {
   EXPECT_TRUE(reader.samples_[3].flows_to.empty());
 }
 
+TEST_F(PerfettoFormatTest, ARangeWithoutAnEndGoesToThatOfTheSession) {
+  dumps_[0]->places[0].clock.end_us = kBeginNs / 1000 + 50;
+  Begin(format_.get());
+  const int64_t name = strings_.Intern("forward");
+  auto sink = Open(format_.get(), 0, -1);
+  Put(sink.get(), TableId::kMarker, -1, 2, name, name, 0, 1, 7, -1, 77, 0, 43);
+  ASSERT_TRUE(sink->Finish().ok());
+  Reader reader(Read(End(format_.get())[0].path));
+  ASSERT_EQ(reader.samples_.size(), 2U);
+  EXPECT_EQ(reader.samples_[0].name, "forward (partial)");
+  EXPECT_EQ(reader.samples_[0].t_ns, kBeginNs + 2000U);
+  EXPECT_EQ(reader.samples_[1].t_ns, kBeginNs + 50'000U);
+}
+
 TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
   AddDump("PROF_2", "node-2", 4242, 5);
   Begin(format_.get());

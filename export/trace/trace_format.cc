@@ -83,6 +83,7 @@ class TraceSink final : public FormatSink, public LayerSink {
       : shared_(*shared),
         dump_(task.dump),
         begin_ns_(task.place->clock.begin_us * 1000),
+        end_us_(task.place->clock.end_us),
         v6_(IsV6(task.place->chip)),
         utilization_(task.place->aicore_mhz),
         activity_(*shared->plan.dumps[task.dump], *shared->plan.strings),
@@ -134,6 +135,7 @@ class TraceSink final : public FormatSink, public LayerSink {
 
   Status Finish() override {
     TakeRows(utilization_.Finish(device_));
+    for (const ActivitySlices::Owned& range : activity_.OpenRanges(end_us_, shared_.plan.window)) Write(range.slice, range.owner.device);
     for (auto& [key, state] : tables_) FlushMerge(&state);
     Flush();
     shared_.events += events_;
@@ -390,6 +392,7 @@ class TraceSink final : public FormatSink, public LayerSink {
   Shared& shared_;
   const size_t dump_;
   const int64_t begin_ns_;
+  const int64_t end_us_;
   const bool v6_;
   int device_ = -1;
   Utilization utilization_;

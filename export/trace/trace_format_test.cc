@@ -77,6 +77,17 @@ TEST_F(TraceFormatTest, ProcessesAreNamedOnceAsTheVendorsAre) {
   EXPECT_EQ(all_.size(), 7U);
 }
 
+TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheSession) {
+  dumps_[0]->places[0].clock.end_us = kBeginNs / 1000 + 50;
+  Begin(format_.get());
+  const int64_t name = strings_.Intern("forward");
+  auto sink = Open(format_.get(), 0, -1);
+  Put(sink.get(), TableId::kMarker, -1, 2, name, name, 0, 1, 7, -1, 77, 0, 43);
+  ASSERT_TRUE(sink->Finish().ok());
+  EXPECT_THAT(Events(), ElementsAre(AllOf(HasSubstr("\"name\":\"forward (partial)\""),
+                                          HasSubstr("\"ts\":\"1767225600000002.000\",\"dur\":48.0"))));
+}
+
 TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
   Begin(format_.get());
   auto sink = Open(format_.get());
