@@ -267,6 +267,17 @@ TEST(Marks, AStepThatSeveralThreadsReportCountsOnce) {
   EXPECT_EQ(run.stats.unpaired, 0u);
 }
 
+// Also one after the other. A thread of its own may well count from the same number again.
+TEST(Marks, AStepThatThreadsReportOneAfterTheOtherCountsOnce) {
+  DecodeRun run("marks.tsv", Place::Kind::kOwn);
+  run.Feed(
+      {"2100\t42\t0\t1\tstep_begin\t\t7\n2200\t42\t0\t1\tstep_end\t\t7\n"
+       "2210\t42\t0\t2\tstep_begin\t\t7\n2220\t42\t0\t2\tstep_end\t\t7\n"
+       "2300\t42\t0\t1\tstep_begin\t\t7\n2350\t42\t0\t1\tstep_end\t\t7\n"});
+  EXPECT_EQ(EventTexts(run), (Texts{"step Step 7: 2100+100 of 42:1, rank 0", "step Step 7: 2300+50 of 42:1, rank 0"}));
+  EXPECT_EQ(run.stats.unpaired, 0u);
+}
+
 TEST(Marks, RangesAcrossTheSessionsBorderAreClipped) {
   DecodeRun run("marks.tsv", kOwn);
   run.place().clock.end_us = DecodeRun::kWall / 1000 + 10;

@@ -189,7 +189,8 @@ class MarksDecoder final : public EventDecoder {
   bool BeginStep(const Mark& mark) {
     if (steps_.size() >= kMaxThreads && !steps_.contains(mark.thread.first)) return false;
     Step& step = steps_[mark.thread.first];
-    if (step.open && step.value == mark.value && step.thread != mark.thread) return true;
+    // By another thread as well, while it runs or after its end.
+    if ((step.open || step.ends) && step.value == mark.value && step.thread != mark.thread) return true;
     if (step.open && step.value != mark.value && !step.ends) {
       SendStep(step, mark.t_ns, false);
     } else if (step.open) {
