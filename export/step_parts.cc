@@ -83,7 +83,8 @@ void StepPartFinder::AddKernel(int device, uint8_t name, int64_t begin_ns, int64
   }
   if (!may_end || begin_ns < step->last_ns) return;
   step->last_ns = begin_ns;
-  step->parts.bp_end_ns = end_ns;
+  // It may still run when the step has ended: the tail is then none.
+  step->parts.bp_end_ns = std::min(end_ns, step->parts.end_ns);
 }
 
 void StepPartFinder::AddKernelAgain(int device, uint8_t name, int64_t begin_ns) {

@@ -83,6 +83,14 @@ TEST(StepParts, WithoutAnAllReduceTheLastCommunicationAndWithoutThatTheLastOpera
   EXPECT_EQ(Of(given).bp_end_ns, 1800);
 }
 
+// Iteration Refresh = end - BP (dump-format 4) is a length.
+TEST(StepParts, BackwardEndsWithItsStepAtTheLatest) {
+  StepInput given = Training();
+  given.communication.clear();
+  given.kernels.push_back({"late_grad", 1950, 2100});
+  EXPECT_EQ(Of(given).bp_end_ns, 2000);
+}
+
 TEST(StepParts, NamedOperatorsComeBeforeTheRules) {
   StepInput given = Training();
   given.kernels.push_back({"conv", 1200, 1250});
