@@ -40,7 +40,7 @@ double Seconds(const std::atomic<int64_t>& ns) {
 bool Available(const CollectorEntry& entry, const Host& host) {
   if (entry.probe_device == nullptr) return entry.probe_host(host).ok();
   return std::any_of(host.devices.begin(), host.devices.end(), [&](const DeviceInfo& device) {
-    return entry.probe_device(host, device).ok();
+    return ProbeDevice(entry, host, device).ok();
   });
 }
 

@@ -17,9 +17,10 @@ namespace {
 class SelfMetricsTest : public ::testing::Test {
  protected:
   // Label values, in the order of the labels' names, joined, to the value.
-  std::map<std::string, double> Values(MetricId metric) {
+  std::map<std::string, double> Values(MetricId metric) { return Values(self_, metric); }
+  static std::map<std::string, double> Values(const SelfMetrics& self, MetricId metric) {
     std::map<std::string, double> values;
-    for (const prometheus::MetricFamily& family : self_.Collect()) {
+    for (const prometheus::MetricFamily& family : self.Collect()) {
       if (family.name != kMetrics[metric].name) continue;
       EXPECT_EQ(family.help, kMetrics[metric].help);
       for (const prometheus::ClientMetric& series : family.metric) {
@@ -51,6 +52,24 @@ TEST_F(SelfMetricsTest, ASeriesLastsAsLongAsItIsSet) {
     }
     self_.Commit();
     EXPECT_EQ(Values(kStuck), want);
+  }
+}
+
+// As in a session: of a device that cannot be used nothing can be read.
+TEST_F(SelfMetricsTest, CollectorsOfADeviceThatIsLostAreNotAvailable) {
+  constexpr MetricId kAvailable = MetricByName("profd_collector_available");
+  const CollectorStatsTable stats;
+  DeviceInfo device;
+  device.chip_id = 5;
+  device.channels = {1};
+  for (const auto& [usable, available] : {std::pair(Status(), 1.0), std::pair(Unavailable("lost"), 0.0)}) {
+    device.usable = usable;
+    const std::vector<DeviceInfo> devices = {device};
+    const Host host{clock_, fs_, fs_, nullptr, devices, 0};
+    SelfMetrics self(host);
+    self.SetCollectors(stats);
+    self.Commit();
+    EXPECT_EQ(Values(self, kAvailable).at("hbm/"), available);
   }
 }
 
