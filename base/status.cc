@@ -16,12 +16,12 @@ StatusCode CodeOfErrno(int error_number) {
       return StatusCode::kNotFound;
     case EACCES:
     case EPERM:
-    case EROFS:
       return StatusCode::kPermissionDenied;
     case EEXIST:
       return StatusCode::kAlreadyExists;
     case ENOSPC:
     case EDQUOT:
+    case EROFS:  // of a volume that takes nothing more, until it is mounted anew
     case EMFILE:
     case ENFILE:
     case ENOMEM:

@@ -23,6 +23,7 @@ TEST(Status, ErrnoKeepsDifferentReasonsApart) {
   EXPECT_EQ(Status::FromErrno(ENOENT, "open x").code(), StatusCode::kNotFound);
   EXPECT_EQ(Status::FromErrno(EACCES, "open x").code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(Status::FromErrno(ENOSPC, "write x").code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Status::FromErrno(EROFS, "write x").code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(Status::FromErrno(ECONNREFUSED, "connect").code(), StatusCode::kUnavailable);
   // No daemon that did not answer: profctl's exit code is not 6.
   EXPECT_EQ(Status::FromErrno(EISDIR, "write x").code(), StatusCode::kFailedPrecondition);

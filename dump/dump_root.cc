@@ -207,6 +207,13 @@ Result<uint64_t> DumpRoot::SizeBytes() const {
   return static_cast<uint64_t>(st.f_blocks - (st.f_bfree - st.f_bavail)) * st.f_frsize;
 }
 
+Status DumpRoot::CheckWritable() const {
+  struct statvfs st {};
+  if (::fstatvfs(fd_.get(), &st) != 0) return Status::FromErrno(errno, path_);
+  if ((st.f_flag & ST_RDONLY) == 0) return {};
+  return ResourceExhausted(fmt::format("dump volume read-only: {} (dump.root); see dmesg, and mount it anew", path_));
+}
+
 bool DumpRoot::InPlace() const {
   struct stat opened {};
   struct stat named {};

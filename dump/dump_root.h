@@ -39,6 +39,8 @@ class DumpRoot {
   Result<uint64_t> FreeBytes() const;
   // Of the volume, without what only root may fill: FreeBytes of an empty one.
   Result<uint64_t> SizeBytes() const;
+  // kResourceExhausted when its volume is mounted read-only, as one is whose device fails.
+  Status CheckWritable() const;
   // False when the folder was removed or replaced since it was opened: what is written goes nowhere.
   bool InPlace() const;
   // kFailedPrecondition when its volume was unmounted since it was opened.

@@ -194,6 +194,7 @@ Status DumpWriter::CheckFreeSpace() {
     MutexLock lock(mutex_);
     min_free = options_.min_free_bytes;
   }
+  RETURN_IF_ERROR(root_.CheckWritable());
   Result<uint64_t> free = root_.FreeBytes();
   if (!free.ok()) return free.status();
   free_bytes_.store(*free, std::memory_order_relaxed);
@@ -226,7 +227,7 @@ Status DumpWriter::FreeDiskSpace() {
   Status space = CheckFreeSpace();
   const uint64_t written = written_bytes_.load(std::memory_order_relaxed);
   const uint64_t since_last = written - std::exchange(written_at_free_, written);
-  if (live_.empty()) return space;
+  if (live_.empty() || !root_.CheckWritable().ok()) return space;
   const uint64_t free = free_bytes_.load(std::memory_order_relaxed);
   uint64_t missing = 0;
   uint64_t min_free = 0;

@@ -187,7 +187,7 @@ class DumpWriter {
   // Descriptors for the dump and for what it may keep open besides.
   Status PlanFiles(size_t files, SessionDumpOptions* options) const;
   static Status CheckMemory();
-  // kResourceExhausted with the numbers when less than min_free_bytes is free. Writer thread.
+  // kResourceExhausted with the numbers when less than min_free_bytes is free, or the volume is read-only. Writer thread.
   Status CheckFreeSpace();
   Status FreeDiskSpace();
   void FlushAll(bool sync);

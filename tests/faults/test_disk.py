@@ -211,7 +211,7 @@ class Volume(FaultCase):
                 self.assertEqual(mount(d.dump_root, "", MS_REMOUNT | MS_RDONLY), "")
             refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
-            self.assertIn("ead-only", json.loads(refused.stdout)["error"]["message"])
+            self.assertIn("dump volume read-only", json.loads(refused.stdout)["error"]["message"])
             self.assertEqual(mount(d.dump_root, "size=24m", MS_REMOUNT), "")
             self.assert_serves(d, 1)
             self.assert_clean_end(d)
