@@ -25,6 +25,9 @@ inline constexpr std::string_view kMarksHeading = "time_ns\tpid\trank\tthread\tk
 // it, and may be there again.
 inline constexpr std::string_view kStacksFile = "stacks.tsv";
 inline constexpr std::string_view kStacksHeading = "time_ns\tpid\trank\tthread\tkind\tframe\tcaller\tname\n";
+// Whose they are, in the manifest.
+inline constexpr std::string_view kMarksCollector = "marks";
+inline constexpr std::string_view kStacksCollector = "stacks";
 // A text as these files have it: tabs and control bytes become spaces.
 void AppendCell(std::string_view text, std::string* out);
 // The heading of one of our own files; empty for a name that is none of them.

@@ -45,6 +45,7 @@ class Recovery {
   std::vector<const RepairedFile*> FilesOf(const ManifestChannel& channel) const;
   void CountPolled(std::span<const RepairedFile* const> files, ManifestChannel* channel);
   int64_t LastBegin(const RepairedFile& file, int64_t written_ns) const;
+  int64_t LastLine(const std::string& own_file) const;
   void EndChannels();
   void SumCopied();
   Status Save();
@@ -131,19 +132,21 @@ int64_t LastWrite(const std::vector<RepairedPlace>& places, int64_t from, int64_
 
 // What processes record has channels from its first record on, and the manifest may be older.
 void Recovery::AddLateChannels() {
+  const auto add = [this](std::string_view collector, std::string_view file) {
+    if (std::ranges::find(manifest_.channels, collector, &ManifestChannel::collector) != manifest_.channels.end()) return;
+    ManifestChannel& channel = manifest_.channels.emplace_back();
+    channel.collector = collector;
+    channel.file = file;
+    channel.state = "running";
+  };
   for (const RepairedPlace& place : places_) {
     if (place.device >= 0) continue;
     for (const auto& [base, file] : place.files) {
-      const ActivityFile* activity = FindActivityFile(base);
-      if (activity == nullptr || std::ranges::find(manifest_.channels, activity->collector, &ManifestChannel::collector) !=
-                                     manifest_.channels.end()) {
-        continue;
-      }
-      ManifestChannel& channel = manifest_.channels.emplace_back();
-      channel.collector = activity->collector;
-      channel.state = "running";
+      if (const ActivityFile* activity = FindActivityFile(base); activity != nullptr) add(activity->collector, "");
     }
   }
+  if (own_.contains(kMarksFile)) add(kMarksCollector, kMarksFile);
+  if (own_.contains(kStacksFile)) add(kStacksCollector, kStacksFile);
 }
 
 // A collector of the host may have several files, or write to the one of all that have none (`samples.tsv`).
@@ -210,6 +213,26 @@ int64_t Recovery::LastBegin(const RepairedFile& file, int64_t written_ns) const 
   return last_ns > 0 ? last_ns : written_ns;
 }
 
+// The time of the last line of one of our own files, which begins with it; 0: there is none. Lines are nearly in the
+// order of time.
+int64_t Recovery::LastLine(const std::string& own_file) const {
+  std::string tail(64u << 10, '\0');
+  const Result<UniqueFd> fd = reader_.OpenFile(std::string(kOwnPrefix) + own_file);
+  struct stat about = {};
+  if (!fd.ok() || ::fstat(fd->get(), &about) != 0) return 0;
+  const off_t from = std::max<off_t>(about.st_size - std::ssize(tail), 0);
+  tail.resize(static_cast<size_t>(std::max<ssize_t>(::pread(fd->get(), tail.data(), tail.size(), from), 0)));
+  std::string_view rest = tail;
+  std::string_view line;
+  if (from > 0) NextLine(&rest, &line);  // the end of one
+  int64_t last_ns = 0;
+  while (NextLine(&rest, &line)) {
+    int64_t time_ns = 0;
+    if (ParseNumber(line.substr(0, line.find('\t')), &time_ns)) last_ns = std::max(last_ns, time_ns);
+  }
+  return last_ns;
+}
+
 void Recovery::EndChannels() {
   auto raw_of = [this](int64_t wall_ns) {
     int64_t raw = same_boot_ ? options_.now_raw_ns - (options_.now_wall_ns - wall_ns)
@@ -227,7 +250,8 @@ void Recovery::EndChannels() {
     const std::vector<const RepairedFile*> files = FilesOf(channel);
     // The manifest may count what had been taken, and had not been written yet.
     if (!channel.file.empty()) CountFile(files.empty() ? RepairedFile() : *files.back(), &channel);
-    if (auto own = own_.find(channel.file); own != own_.end() && channel.device < 0) {
+    const auto own = channel.device < 0 ? own_.find(channel.file) : own_.end();
+    if (own != own_.end()) {
       channel.records = own->second.records;
       channel.bytes = own->second.bytes;
     }
@@ -241,6 +265,7 @@ void Recovery::EndChannels() {
       const int64_t last_ns = file->last_ns != 0 ? file->last_ns : raw_of(std::min(file->modified_ns, end_wall_ns_));
       gap.from_ns = std::max(gap.from_ns, LastBegin(*file, last_ns));
     }
+    if (own != own_.end()) gap.from_ns = std::max(gap.from_ns, LastLine(channel.file));
     gap.from_ns = std::min(gap.from_ns, gap.host_ns);
     channel.state = "interrupted";
     channel.AddGap(gap);

@@ -167,6 +167,36 @@ TEST_F(RecoveryTest, ReportsWhatIsMissingFromWhenToWhen) {
   EXPECT_LE(dump.manifest.end_wall_ns, Options().now_wall_ns);
 }
 
+// Of files that have times of their own, whether or not the manifest has them already.
+TEST_F(RecoveryTest, MarksAreMissingFromTheLastOneOn) {
+  for (const bool known : {false, true}) {
+    SCOPED_TRACE(known);
+    Make();
+    if (known) {
+      Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
+      ManifestChannel& marks = manifest.channels.emplace_back();
+      marks.collector = "marks";
+      marks.file = "marks.tsv";
+      marks.state = "running";
+      WriteText(At("profd_manifest.json"), Serialize(manifest));
+    }
+    for (const int second : {7, 9, 8}) {
+      Append("host/profd/marks.tsv", fmt::format("{}\t2\t\t2\tmark\ta\t0\t\n", kRaw + second * kNsPerSecond));
+    }
+    const RecoveredDump dump = Recover();
+    EXPECT_EQ(std::ranges::count(dump.manifest.channels, "marks", &ManifestChannel::collector), 1);
+    const ManifestChannel& marks = dump.manifest.channels.back();
+    EXPECT_EQ(marks.collector, "marks");
+    EXPECT_EQ(marks.file, "marks.tsv");
+    EXPECT_EQ(marks.state, "interrupted");
+    EXPECT_EQ(marks.records, 4u);
+    ASSERT_EQ(marks.gaps.size(), 1u);
+    EXPECT_EQ(marks.gaps[0].reason, LossReason::kDaemonEnded);
+    EXPECT_EQ(marks.gaps[0].from_ns, kRaw + 9 * kNsPerSecond);
+    EXPECT_EQ(marks.gaps[0].host_ns, Options().now_raw_ns);
+  }
+}
+
 // The manifest is replaced every ten seconds; the journal has what was lost since.
 TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
   Make();

@@ -17,9 +17,7 @@
 
 namespace profd {
 
-inline constexpr std::string_view kMarksCollector = "marks";
 inline constexpr std::string_view kStepTraceCollector = "step_trace";
-inline constexpr std::string_view kStacksCollector = "stacks";
 
 class SessionMarks {
  public:
