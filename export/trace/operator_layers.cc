@@ -185,14 +185,22 @@ class Layers {
     const std::string_view name = computes ? model_.OperatorName(*host) : own;
     LayerEvent event{name, row.start_ns, row.end_ns - row.start_ns, args_};
     event.rest_ns = row.rest_ns;
-    std::array<LayerFlow, 2> flows = {{{LayerFlow::Kind::kLaunch, false, connection}, {}}};
-    if (computes || copies || event_apis_.contains(static_cast<int64_t>(connection))) event.flows = {flows.data(), 1};
+    std::array<LayerFlow, 2> flows;
+    size_t count = 0;
+    const bool is_launched = computes || copies || event_apis_.contains(static_cast<int64_t>(connection));
+    if (is_launched && !IsCutOff(static_cast<int64_t>(connection))) flows[count++] = {LayerFlow::Kind::kLaunch, false, connection};
     const auto by_framework = computes || copies ? FrameworkFlowTo(model_, row, window_) : std::nullopt;
-    if (by_framework) {
-      flows[1] = *by_framework;
-      event.flows = flows;
-    }
+    if (by_framework) flows[count++] = *by_framework;
+    event.flows = {flows.data(), count};
     sink_.Take(event);
+  }
+
+  // The call is outside of the window: an arrow from it has no begin.
+  bool IsCutOff(int64_t connection) const {
+    const auto& apis = model_.host.apis;
+    if (window_.HasAll() || connection < 0 || static_cast<size_t>(connection) >= apis.size()) return false;
+    const Api& api = apis[static_cast<size_t>(connection)];
+    return api.early || !window_.Has(model_.host.WallNs(api.begin));
   }
 
   // One without a record copied 0 bytes in a direction that is not known.
@@ -267,7 +275,8 @@ class Layers {
                                            {"relay", yes(info != nullptr && info->relay)},
                                            {"retry", yes(info != nullptr && info->retry)}}};
     const std::string name = model_.NameOf(op);
-    std::vector<LayerFlow> flows = {{LayerFlow::Kind::kLaunch, false, static_cast<uint64_t>(api)}};
+    std::vector<LayerFlow> flows;
+    if (!IsCutOff(api)) flows.push_back({LayerFlow::Kind::kLaunch, false, static_cast<uint64_t>(api)});
     if (const auto by_framework = FrameworkFlowTo(model_, op, window_)) flows.push_back(*by_framework);
     sink_.Take({name, op.start_ns, op.end_ns - op.start_ns, args, flows, {}});
   }

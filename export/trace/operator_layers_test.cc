@@ -1,0 +1,98 @@
+// Arrows of a hand-made model in an export of a part of the time.
+#include "export/trace/operator_layers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "export/operators/model.h"
+
+namespace profd::exporting {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr int64_t kMsNs = 1'000'000;
+constexpr int64_t kBeginNs = 1767225600'000'000'000;
+
+operators::Api Call(int64_t begin_ms) {
+  operators::Api api;
+  api.begin = static_cast<uint64_t>(begin_ms * kMsNs);
+  api.end = api.begin + kMsNs / 5;
+  api.thread = 4243;
+  api.type = 5;
+  api.level = operators::kNodeLevel;
+  return api;
+}
+
+// A kernel 10 ms after the begin, launched at 1 ms, and a collective at 22 ms, launched at 5 ms.
+std::unique_ptr<operators::Model> MadeModel() {
+  const auto clock = [](uint64_t count) { return kBeginNs + static_cast<int64_t>(count); };
+  auto model = std::make_unique<operators::Model>(operators::HostData(clock, kBeginNs, true), true);
+  model->host.apis.push_back(Call(1));
+  model->host.apis.push_back(Call(5));
+  model->host_tasks.nodes.emplace_back();
+  operators::Launch launch;
+  launch.node = 0;
+  model->host_tasks.launches.push_back(launch);
+  operators::HostTask task;
+  task.connection = task.launch = 0;
+  task.compute = true;
+  model->host_tasks.tasks.push_back(task);
+  operators::TaskRow row;
+  row.start_ns = kBeginNs + 10 * kMsNs;
+  row.end_ns = row.start_ns + kMsNs;
+  row.host = 0;
+  model->rows.push_back(row);
+  operators::CommunicationLaunch collective;
+  collective.api = 1;
+  model->host_tasks.communication_launches.push_back(collective);
+  operators::CommunicationOp op;
+  op.start_ns = kBeginNs + 22 * kMsNs;
+  op.end_ns = op.start_ns + kMsNs;
+  op.launch = 0;
+  op.shown = true;
+  model->communication.ops.push_back(op);
+  return model;
+}
+
+// By connection: where arrows begin, and where they end.
+struct Arrows : LayerSink {
+  void Enter(const LayerThread&) override {}
+  void Take(const LayerEvent& event) override {
+    for (const LayerFlow& flow : event.flows) (flow.from ? begins : ends).push_back(flow.id);
+  }
+  std::vector<uint64_t> begins;
+  std::vector<uint64_t> ends;
+};
+
+Arrows ArrowsFrom(int64_t from_ms) {
+  const std::unique_ptr<operators::Model> model = MadeModel();
+  TimeWindow window;
+  if (from_ms > 0) window.from_ns = kBeginNs + from_ms * kMsNs;
+  model->KeepOnly(window);
+  Arrows arrows;
+  ShowOperators(*model, window, arrows);
+  return arrows;
+}
+
+TEST(OperatorLayers, ArrowsLeadFromTheCallToWhatItLaunched) {
+  const Arrows arrows = ArrowsFrom(0);
+  EXPECT_THAT(arrows.begins, UnorderedElementsAre(0, 1));
+  EXPECT_THAT(arrows.ends, UnorderedElementsAre(0, 1));
+}
+
+TEST(OperatorLayers, ArrowsFromBeforeTheWindowHaveNoEndEither) {
+  const Arrows later = ArrowsFrom(3);
+  EXPECT_THAT(later.begins, UnorderedElementsAre(1));
+  EXPECT_THAT(later.ends, UnorderedElementsAre(1)) << "the kernel's call is cut off";
+  EXPECT_THAT(ArrowsFrom(6).ends, IsEmpty()) << "and the collective's";
+}
+
+}  // namespace
+}  // namespace profd::exporting
