@@ -143,6 +143,7 @@ struct Shares {
   // too. None: the fields are not cut either.
   std::optional<std::array<double, 4>> begun = std::nullopt;
   double overlapped() const { return communication - uncovered; }
+  double whole() const { return computing + uncovered + free; }
 };
 
 // All that was recorded, end to end.

@@ -61,10 +61,9 @@ double StepMs(const Cluster& cluster) {
   double ms = 0;
   double count = 0;
   for (const auto& rank : cluster.run().ranks) {
-    const auto step = MeanStepOf(*rank);
-    if (!step) continue;
-    ms += step->computing + step->uncovered + step->free;
-    ++count;
+    const double step_ms = MeanStepMsOf(*rank);
+    ms += step_ms;
+    count += step_ms > 0 ? 1 : 0;
   }
   return count > 0 ? ms / count : 0;
 }

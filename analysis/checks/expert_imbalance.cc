@@ -7,14 +7,6 @@
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
-namespace {
-
-double StepMs(const Rank& rank) {
-  const auto step = MeanStepOf(rank);
-  return step ? step->computing + step->uncovered + step->free : 0;
-}
-
-}  // namespace
 
 std::optional<Finding> CheckExpertImbalance(const CheckInput& input) {
   const Cluster& cluster = *input.cluster;
@@ -29,7 +21,7 @@ std::optional<Finding> CheckExpertImbalance(const CheckInput& input) {
       const double cost = std::max(begin->transit_ms - mean_ms, 0.0);
       if (!finding.cost_ms || cost > *finding.cost_ms) {
         finding.cost_ms = cost;
-        finding.priority = PriorityOf(cost, StepMs(cluster.At(begin->rank)), input.limits);
+        finding.priority = PriorityOf(cost, MeanStepMsOf(cluster.At(begin->rank)), input.limits);
       }
       Join(&finding.evidence, kBetweenSentences, Translate({"Group {}: {} exchanges {:.3f} MB of a step with the others, {:.1f} % more than a rank on average", "通信组 {}：{} 每个 step 与其他 rank 交换 {:.3f} MB，比平均多 {:.1f} %"},
                                                     cluster.groups()[begin->group].label(), NameOf(cluster.At(begin->rank)), begin->size_mb, begin->beside_mean * 100));

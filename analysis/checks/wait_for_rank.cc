@@ -17,8 +17,7 @@ std::optional<Finding> CheckWaitForRank(const CheckInput& input) {
   const double mean = std::accumulate(waits.begin(), waits.end(), 0.0, [](double sum, const RankWaits& each) { return sum + each.others_wait_ms; }) /
                       static_cast<double>(waits.size());
   const auto last = static_cast<size_t>(most - waits.begin());
-  const auto step = MeanStepOf(cluster.At(last));
-  const double step_ms = step ? step->computing + step->uncovered + step->free : 0;
+  const double step_ms = MeanStepMsOf(cluster.At(last));
   if (step_ms <= 0 || most->others_wait_ms < input.limits.At("wait_for_rank", "share") * step_ms) return std::nullopt;
   if (most->others_wait_ms < input.limits.At("wait_for_rank", "beside_mean") * mean) return std::nullopt;
   Finding finding;

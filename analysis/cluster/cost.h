@@ -16,6 +16,8 @@ namespace profd::analysis {
 
 // A mean step of a rank, ms; none: its steps are not known.
 std::optional<Shares> MeanStepOf(const Rank& rank);
+// All of it; 0: not known.
+double MeanStepMsOf(const Rank& rank);
 
 // What all ranks but one wait for in a collective: it arrived last. It is the one that spends the least time in the
 // operation, for all leave it together; clocks of nodes need not agree. Of a message, who waits for the other side.

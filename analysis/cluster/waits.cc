@@ -95,6 +95,11 @@ std::optional<Shares> MeanStepOf(const Rank& rank) {
                 overall["free_ms"].get<double>()};
 }
 
+double MeanStepMsOf(const Rank& rank) {
+  const std::optional<Shares> step = MeanStepOf(rank);
+  return step ? step->whole() : 0;
+}
+
 std::vector<Wait> WaitsOf(const Cluster& cluster) {
   std::map<std::tuple<int64_t, size_t, size_t>, Wait> sums;
   EachMeeting(cluster, [&sums](int64_t step, const std::vector<OnRank>& ranks) {

@@ -141,7 +141,7 @@ std::optional<MeanStep> MeanWholeStepOf(const Rank& rank) {
   }
   // Only sums that another tool had made.
   for (const auto& [number, of] : shares) {
-    if (rank.steps.empty() && number >= 0) steps.emplace_back(of.computing + of.uncovered + of.free, &of);
+    if (rank.steps.empty() && number >= 0) steps.emplace_back(of.whole(), &of);
   }
   if (steps.empty()) return std::nullopt;
   MeanStep mean;
@@ -183,7 +183,7 @@ Json StepsView(const Rank& rank) {
   // Only sums that another tool had made: there are no points in time.
   for (const auto& [number, of] : shares) {
     if (number < 0) continue;
-    Json json = {{"step", number}, {"start_ms", nullptr}, {"total_ms", of.computing + of.uncovered + of.free},
+    Json json = {{"step", number}, {"start_ms", nullptr}, {"total_ms", of.whole()},
                  {"iteration_interval_ms", nullptr}, {"fp_and_bp_ms", nullptr}, {"tail_ms", nullptr}};
     AddShares(&of, &json);
     json["reduces"] = Json::array();

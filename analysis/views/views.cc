@@ -87,7 +87,7 @@ std::optional<Overall> OverallOf(const Rank& rank) {
       all.uncovered += shares.uncovered;
       all.free += shares.free;
     }
-    return Overall{all.computing + all.uncovered + all.free, all};
+    return Overall{all.whole(), all};
   }
   const auto of = [&rank](OverlapKind kind) { return SumMs(rank.overlap[static_cast<size_t>(kind)]); };
   const double total = Ms(span->end_ns - span->start_ns);
