@@ -182,9 +182,10 @@ struct CollectRequest {
 inline constexpr std::string_view kRecording = "recording";
 struct SessionNotice {  // "session"
   std::string session_id;
-  // "armed": report the begin of start_step (and the end of the last of `steps`); "running": so that `marks`
-  // are wanted; "recording": as running, for the flight recorder: no marks are wanted;
-  // "ended".
+  // "armed": the process reports the begin of start_step, and the end of the last of `steps` steps.
+  // "running": it records what `options`, `collect` and `marks` request.
+  // "recording": the same for the flight recorder, which takes no marks.
+  // "ended": it stops all of that for this session.
   std::string state;
   std::optional<int64_t> start_step;
   uint32_t steps = 0;
