@@ -3,8 +3,12 @@
 #include <dirent.h>
 #include <dlfcn.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <thread>
 
 #include "client/libprofd/fake_daemon_test_support.h"
 #include "client/libprofd/mspti/collector_test_support.h"
@@ -263,13 +267,16 @@ TEST_F(CollectTest, ADeviceThatIsSilentIsOnlyThatForSessionsOfTheHost) {
     Reaches(daemon, "both", CollectState::kOn);
     daemon.Send(Running("host", {kAclApi}));
     Reaches(daemon, "host", CollectState::kOn);
-    std::atomic<bool> over{false};
+    std::mutex mutex;
+    std::condition_variable ended;
+    bool over = false;
     std::thread steps([&] {
-      for (int64_t step = 1; !over; ++step) {
-        profd_step_begin(step);
+      std::unique_lock lock(mutex);
+      int64_t step = 0;
+      do {
+        profd_step_begin(++step);
         library.Api(static_cast<uint64_t>(step));
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      }
+      } while (!ended.wait_for(lock, std::chrono::milliseconds(10), [&over] { return over; }));
     });
     const CollectorReport silent = Reaches(daemon, "both", CollectState::kSilent);
     EXPECT_EQ(silent.kinds, (attach::CollectKinds{kKernel, kCommunication, kAclApi}));
@@ -279,7 +286,11 @@ TEST_F(CollectTest, ADeviceThatIsSilentIsOnlyThatForSessionsOfTheHost) {
     const CollectorReport last = daemon.Expect<CollectorReport>(reports);
     EXPECT_EQ(last.session_id, "both") << "the other one's has not changed";
     EXPECT_EQ(last.state, CollectState::kOn);
-    over = true;
+    {
+      const std::lock_guard lock(mutex);
+      over = true;
+    }
+    ended.notify_one();
     steps.join();
   });
 }
