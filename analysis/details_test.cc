@@ -83,5 +83,22 @@ TEST(DetailsTest, KeepsTheRanksThatChecksLookAtInAnyOrder) {
   }
 }
 
+// Its lists may be long: another field, which the page adds, must not move them.
+TEST(RankJsonTest, HasSpaceForAFieldOfItsCaller) {
+  Rank rank;
+  rank.shares[1] = {50, 0, 0, 5};
+  Json json = RankJson(rank, {});
+  const Json* const steps = &json["steps"];
+  json["timeline_data"] = 1;
+  EXPECT_EQ(&json["steps"], steps);
+}
+
+TEST(RunJsonTest, HasSpaceForTheFieldsOfItsCaller) {
+  Json made = RunJson(analysis::Run(), {});
+  const Json* const ranks = &made["ranks"];
+  for (const char* field : {"cluster", "cluster_out", "compare", "store"}) made[field] = 1;
+  EXPECT_EQ(&made["ranks"], ranks);
+}
+
 }  // namespace
 }  // namespace profd::analysis

@@ -60,6 +60,8 @@ bool IsNamed(const Json& findings, const Rank& rank) {
 
 Json PageData(const Run& run, const Run* baseline_or_null, Json findings, size_t most_slices, int64_t created_s, Language language) {
   Json data = {{"run", {{"name", run.name}, {"inputs", run.inputs}}}, {"ranks", Json::array()}};
+  constexpr size_t kFields = 10;
+  ReserveFields(kFields, &data);
   for (size_t i = 0; i < run.ranks.size(); ++i) data["ranks"].push_back(PageRank(*run.ranks[i], i < kMostPageRanks || IsNamed(findings, *run.ranks[i])));
   data["problems"] = ProblemsJson(run, baseline_or_null);
   data["cluster"] = ClusterView(Cluster(run));

@@ -49,6 +49,8 @@ Json OverallJson(double e2e_ms, const Shares& shares) {
 
 std::span<const View> Views() { return kViews; }
 
+void ReserveFields(size_t fields, Json* object) { object->get_ref<Json::object_t&>().reserve(fields); }
+
 Json TextOrNull(const Rank& rank, TextId id) {
   const std::string_view text = rank.TextOf(id);
   return text.empty() ? Json() : Json(text);
@@ -110,6 +112,7 @@ Json EnvironmentView(const Rank& rank) {
 Json RankJson(const Rank& rank, const ViewNames& only) {
   Json json = {{"rank", OrNull(rank.rank)}, {"device", OrNull(rank.device)},
                {"host", rank.host.empty() ? Json() : Json(rank.host)}, {"source", rank.source}, {"path", rank.path}};
+  ReserveFields(json.size() + kViews.size() + 1, &json);
   for (const View& view : kViews) {
     if (!only.empty() && !only.contains(view.name)) continue;
     json[std::string(view.name)] = rank.details_left_out && !kWithoutDetails.contains(view.name) ? Json() : view.make(rank);
@@ -118,7 +121,9 @@ Json RankJson(const Rank& rank, const ViewNames& only) {
 }
 
 Json RunJson(const Run& run, const ViewNames& only) {
-  Json json;
+  Json json = Json::object();
+  constexpr size_t kFields = 8;
+  ReserveFields(kFields, &json);
   json["run"] = {{"name", run.name}, {"inputs", run.inputs}};
   json["ranks"] = Json::array();
   for (const auto& rank : run.ranks) json["ranks"].push_back(RankJson(*rank, only));

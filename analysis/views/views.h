@@ -53,7 +53,9 @@ Json EnvironmentView(const Rank& rank);
 // longest ones: `left_out` is how many others there were.
 Json TimelineData(const Rank& rank, size_t most_slices);
 
-// The run with these views, all if empty.
+// An object without space for one more field copies all that it holds into a larger one: for those that hold much.
+void ReserveFields(size_t fields, Json* object);
+// The run with these views, all if empty. A rank has space for another field, the run for some.
 using ViewNames = std::set<std::string, std::less<>>;
 Json RunJson(const Run& run, const ViewNames& only);
 // One of its ranks; its problems.

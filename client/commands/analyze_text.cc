@@ -62,7 +62,12 @@ void PrintPipeline(std::ostream& out, bool color, const Json& rank) {
 }
 
 void PrintRank(std::ostream& out, bool color, const Json& rank) {
-  const auto list = [&rank](const char* name) { return rank.contains(name) ? rank[name] : Json(); };
+  // There may be very many operators: no copies.
+  const Json none;
+  const auto list = [&rank, &none](const char* name) -> const Json& {
+    const auto found = rank.find(name);
+    return found == rank.end() ? none : *found;
+  };
   out << '\n' << Printable(fmt::format("Rank {}, device {}, host {}: {} ({})", Text(rank, "rank"), Text(rank, "device"),
                                        Text(rank, "host"), Text(rank, "source"), Text(rank, "path"))) << '\n';
   if (const auto timeline = rank.find("timeline"); timeline != rank.end()) {
@@ -95,12 +100,12 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
   PrintList(out, color, "Links", list("links"),
             {Plain("GROUP", "group"), Plain("FROM", "src"), Plain("TO", "dst"), Plain("TRANSPORT", "transport"),
              Ms("SIZE, MB", "size_mb"), Ms("TIME, ms", "time_ms"), Ms("GB/s", "bandwidth_gb_s"), Ms("REFERENCE", "reference_gb_s")});
-  if (const Json marks = list("marks"); marks.is_object()) {
+  if (const Json& marks = list("marks"); marks.is_object()) {
     PrintList(out, color, "Marks, ms", marks["names"],
               {Plain("NAME", "name"), Plain("DOMAIN", "domain"), Plain(">COUNT", "count"), Ms("TOTAL", "total_ms"),
                Ms("MEAN", "mean_ms"), Ms("MAX", "max_ms")});
   }
-  const Json memory = list("memory");
+  const Json& memory = list("memory");
   if (memory.is_object()) {
     PrintList(out, color, "Memory, MB", memory["components"],
               {Plain("COMPONENT", "component"), Ms("PEAK ALLOCATED", "peak_allocated_mb"), Ms("PEAK RESERVED", "peak_reserved_mb"),
