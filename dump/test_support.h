@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -27,6 +28,28 @@ inline std::string ReadText(const std::string& path) {
 
 inline void WriteText(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
+}
+
+// A dump of the vendor's collector, of rank 3: two samples of the HBM of device 0.
+inline void MakeSmallDump(const std::filesystem::path& dump) {
+  std::filesystem::create_directories(dump / "device_0" / "data");
+  std::filesystem::create_directories(dump / "host");
+  for (const std::filesystem::path& place : {dump / "host", dump / "device_0"}) {
+    WriteText(place / "start_info", R"({"collectionTimeBegin":"1767225600000000","clockMonotonicRaw":"1000"})");
+    WriteText(place / "end_info", R"({"collectionTimeEnd":"1767225610000000","clockMonotonicRaw":"10000001000"})");
+    WriteText(place / "info.json", R"({"platform_version":"5","CPU":[{}],"DeviceInfo":[{"hwts_frequency":"50"}],"hostname":"n1","rank_id":3,"pid":"7"})");
+    WriteText(place / "host_start.log", "clock_monotonic_raw: 1000\ncntvct: 1\n");
+  }
+  WriteText(dump / "device_0" / "dev_start.log", "clock_monotonic_raw: 5000\ncntvct: 1\n");
+  WriteText(dump / "device_0" / "sample.json", R"({"hbm_profiling_events":"read,write"})");
+  std::string records;
+  for (const uint64_t t_us : {100'000, 200'000}) {
+    const uint64_t head[2] = {t_us, 1000};
+    const uint32_t tail[2] = {0, 0};
+    records.append(reinterpret_cast<const char*>(head), sizeof head);
+    records.append(reinterpret_cast<const char*>(tail), sizeof tail);
+  }
+  WriteText(dump / "device_0" / "data" / "hbm.data.0.slice_0", records);
 }
 
 // Paths of all regular files below `path`, relative.

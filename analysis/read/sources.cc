@@ -29,10 +29,10 @@ bool IsDirectory(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-// Of profd or of the vendor's collector.
+// Of profd or of the vendor's collector; under a name of its user's, too.
 bool IsDump(const fs::path& path) {
   std::error_code error;
-  if (!path.filename().native().starts_with("PROF")) return false;
+  if (!path.filename().native().starts_with("PROF")) return fs::is_regular_file(path / "host" / "info.json", error);
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name == "host" || name == "profd" || name.starts_with("device_")) return true;
