@@ -54,6 +54,20 @@ TEST_F(AdviseTextTest, ACellIsOneLine) {
   EXPECT_THAT(out(), HasSubstr("  PYTORCH_NPU_ALLOC_CONF  max_split_size_mb:1 x:2  segments"));
 }
 
+// Nothing found in counters alone is not the same as nothing wrong.
+TEST_F(AdviseTextTest, ADumpWithoutOperatorsIsNamedSo) {
+  MakeSmallDump(std::string(dir_ / "PROF_1"));
+  const std::string what = "\nno operators were recorded, which most analyses and checks need: record with --task-time l1 ";
+  EXPECT_EQ(Run({"advise", dir_ / "PROF_1"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("nothing was found\n" + what));
+  EXPECT_EQ(Run({"analyze", dir_ / "PROF_1"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr(what));
+  EXPECT_EQ(Run({"analyze", dir_ / "PROF_1", "--only", "hardware"}), 0) << err();
+  EXPECT_THAT(out(), Not(HasSubstr(what)));
+  EXPECT_EQ(Run({"advise", RunWithGarbage(1, "none")}), 0) << err();
+  EXPECT_THAT(out(), Not(HasSubstr(what)));
+}
+
 // Before a run is read, and by the name that was given.
 TEST_F(AdviseTextTest, AReportThatCannotBeWritten) {
   EXPECT_EQ(Run({"report", dir_ / "no_run", "-o", dir_ / "none/page.html"}), kExitNotFound);

@@ -100,6 +100,10 @@ std::optional<Overall> OverallOf(const Rank& rank) {
   return Overall{total, all};
 }
 
+bool LacksOperators(const Run& run) {
+  return std::ranges::all_of(run.ranks, [](const auto& rank) { return rank->source == "dump" && !OverallOf(*rank); });
+}
+
 Json OverallView(const Rank& rank) {
   const std::optional<Overall> overall = OverallOf(rank);
   return overall ? OverallJson(overall->e2e_ms, overall->shares) : Json();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "analysis/checks/translated_text.h"
 #include "analysis/rank.h"
 #include "analysis/run.h"
 
@@ -64,6 +65,12 @@ Json RankJson(const Rank& rank, const ViewNames& only);
 Json ProblemsJson(const std::vector<Problem>& problems);
 // `baseline_or_null`: its problems, too.
 Json ProblemsJson(const Run& run, const Run* baseline_or_null);
+
+// Dumps in which nothing tells what the devices did: most analyses and checks have nothing to look at.
+bool LacksOperators(const Run& run);
+inline constexpr Text kLacksOperators(
+    "no operators were recorded, which most analyses and checks need: record with --task-time l1 (with counters of the AI Core: --aic-metrics PipeUtilization)",
+    "未采集算子，而多数分析和检查需要算子：请用 --task-time l1 采集（需要 AI Core 计数器时用 --aic-metrics PipeUtilization）");
 
 // What to look at first. `data` is the run as RunJson has it with all views.
 Json Hints(const Run& run, const Json& data);

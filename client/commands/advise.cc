@@ -179,6 +179,7 @@ void Print(const Io& io, const Advice& advice, const AdviseCommand& command, boo
     return;
   }
   PrintFindings(io, advice.json["findings"], advice.language, HasSteps(advice.run));
+  if (analysis::LacksOperators(advice.run)) io.out << '\n' << analysis::kLacksOperators.In(advice.language) << '\n';
   if (command.out) io.out << "\nwritten: " << Printable(*command.out) << "/advice.html, advice.xlsx, advice.json and advice.sarif\n";
   io.out.flush();
   PrintProblems(io, advice.json["problems"]);

@@ -160,6 +160,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   Json made = analysis::RunJson(*run, many ? brief : *only);
   made.update(behind);
   PrintAnalysis(io.out, made, io.out_color());
+  if (only->empty() && analysis::LacksOperators(*run)) io.out << '\n' << analysis::kLacksOperators.In(analysis::Language::kEnglish) << '\n';
   if (!written.empty()) io.out << "\nwritten: " << Printable(written) << '\n';
   io.out.flush();
   PrintProblems(io, behind["problems"]);
