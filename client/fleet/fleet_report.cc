@@ -53,6 +53,7 @@ std::string OneLine(std::string_view text) {
   std::string line;
   for (char c : text) {
     if (c == '\n') {
+      if (line.ends_with('.')) line.pop_back();
       line += "; ";
     } else {
       line += c;

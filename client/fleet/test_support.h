@@ -89,7 +89,7 @@ class NodeApi final : public DeafApi {
     RETURN_IF_ERROR(Reach());
     std::unique_lock lock(cluster_.mutex);
     node_.starts.push_back(request);
-    if (node_.kind == FakeNode::Kind::kRefuses) return ResourceExhausted("busy\nby uid 3");
+    if (node_.kind == FakeNode::Kind::kRefuses) return ResourceExhausted("busy.\nby uid 3");
     if (node_.kind == FakeNode::Kind::kReachedLate && request.schedule().has_start_at_ns()) {
       while (cluster_.clock.WallNs() <= request.schedule().start_at_ns()) std::this_thread::yield();
       return InvalidArgument("start_at_ns: long ago");
