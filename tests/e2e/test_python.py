@@ -145,6 +145,27 @@ class Python(unittest.TestCase):
                 self.assertEqual([int(e["value"]) for e in found if e["kind"] == kind], steps)
             self.assertEqual([e["name"] for e in found if e["kind"] == "push"], [f"forward {n}" for n in steps])
 
+    def test_a_loop_that_ends_before_the_first_window(self):
+        """Warned of once; not of a loop that failed, nor where profiling is switched off."""
+        code = """
+            import profd
+            prof = profd.profile({"sys_interconnection_freq": 50}, schedule=profd.schedule(wait=2, warmup=1, active=2))
+            with prof:
+                for n in range(2):
+                    prof.step()
+            prof.stop()
+            try:
+                with profd.profile(schedule=profd.schedule(wait=2, warmup=1, active=2)):
+                    raise KeyError("mine")
+            except KeyError:
+                print(prof.summaries)
+        """
+        result = python(code, self.d)
+        self.assertEqual((result.returncode, result.stdout.strip()), (0, "[]"), result.stderr)
+        self.assertEqual(result.stderr.count("RuntimeWarning: nothing was recorded: step() was called 2 times"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("Warning"), 1, result.stderr)
+        self.assertEqual(python(code, env={"PROFD_DISABLE": "1"}).stderr, "")
+
     def test_a_window_that_is_open_at_the_end(self):
         """The loop ends in it, by an exception: it is complete, and the exception comes through."""
         result = python("""

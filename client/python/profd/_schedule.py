@@ -6,6 +6,7 @@ import enum
 from typing import Any, Callable, Iterable, List, Optional, Type, TypeVar, Union, overload
 
 from . import _marks
+from ._lib import _Absent, lib, warn
 from ._profile import Duration, Options, Profile, Summary, _wait_s, attach
 
 # Its result: a ProfilerAction, or PyTorch's, which has the same names.
@@ -69,6 +70,7 @@ class ScheduledProfile:
         self._new_window: Callable[[], Profile] = lambda: Profile(options, **how)
         self._timeout = _wait_s(how.get("timeout", 10.0), "timeout")
         self._window: Optional[Profile] = None
+        self._reached = False  # a step that is recorded
         self.step_num = 0
         self.summaries: List[Summary] = []
 
@@ -103,6 +105,7 @@ class ScheduledProfile:
         if action == "WARMUP":
             attach(self._timeout)
         elif action in ("RECORD", "RECORD_AND_SAVE"):
+            self._reached = True
             if self._window is None:
                 self._window = self._new_window().start()
         else:
@@ -124,6 +127,9 @@ class ScheduledProfile:
     def __exit__(self, exception: Optional[Type[BaseException]], *_: object) -> None:
         _marks.end_step()
         self._end_window(exception)
+        if exception is None and not self._reached and not isinstance(lib(), _Absent):
+            self._reached = True  # once
+            warn(f"nothing was recorded: step() was called {self.step_num} times, which reaches no active step of the schedule")
 
 
 @overload
