@@ -54,6 +54,16 @@ class Start(unittest.TestCase):
             self.assertIn(part, text)
 
 
+class MakeCertificates(unittest.TestCase):
+    def test_none_for_root(self):
+        """tls.users cannot map to root (docs/many-nodes.md): the lines that are printed would be refused."""
+        folder = temp_folder(self) + "/tls"
+        answer = call(PROFCTL, "tls", "init", folder, "--hosts", "n1", "--users", "alice,root")
+        self.assertEqual(answer.returncode, 2, answer.stderr)
+        self.assertIn("--users: nodes give no certificate the rights of root; --admin NAME", answer.stderr)
+        self.assertFalse(os.path.exists(folder))
+
+
 class ManyNodes(unittest.TestCase):
     """What profctl says of nodes it cannot reach, and why: not in the words of its transport."""
 
