@@ -277,6 +277,8 @@ TEST_F(CliTest, StopFindsTheCallersOwnSessions) {
   daemon_.stopped.clear();
   EXPECT_EQ(Run({"stop", "--job", "j42"}), 5);
   EXPECT_EQ(daemon_.list_request.job_id(), "j42");
+  EXPECT_EQ(Run({"stop", "j42"}), 4);
+  EXPECT_NE(err().find("; a job has this name: `profctl stop --job j42` stops"), std::string::npos) << err();
   daemon_.sessions.erase("s1");
   daemon_.sessions.erase("s2");
   EXPECT_EQ(Run({"stop", "--job", "j42"}), 4);

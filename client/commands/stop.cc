@@ -40,7 +40,11 @@ int StopAll(const Context& context, const std::vector<std::string>& ids) {
     auto session =
         WithProgress(context, "stopping " + id, [&] { return context.api.StopSession(request); });
     if (!session.ok()) {
-      exit_code = std::max(exit_code, FailOne(context, SeeIfNotFound(session.status(), kListSessions), {{"session_id", id}}, &errors));
+      Status failed = SeeIfNotFound(session.status(), kListSessions);
+      if (failed.code() == StatusCode::kNotFound && OwnSessions(context.api, id).ok()) {
+        failed = NotFound(fmt::format("{}; a job has this name: `profctl stop --job {}` stops your sessions of it", failed.message(), id));
+      }
+      exit_code = std::max(exit_code, FailOne(context, failed, {{"session_id", id}}, &errors));
       continue;
     }
     exit_code = std::max(exit_code, ExitForStopped(*session));
