@@ -47,6 +47,20 @@ TEST(SlowRankTest, PassesOverStepsThatWereRecordedInPart) {
   EXPECT_EQ(SlowRankIn(run), "No rank is slow");
 }
 
+// Kernels alone (task_time=l0): the rank that computes less looks free while it waits for the other.
+TEST(SlowRankTest, FreeTimeIsNotComparedWithoutCommunication) {
+  profd::analysis::Run run;
+  AddRank(&run, {{1, {10, 30}}});
+  AddRank(&run, {{1, {30, 10}}});
+  const std::string computing = "Computing differs by 20.000 ms between ranks: 30.000 ms on rank 1 in step 1, 10.000 ms on rank 0 in step 1";
+  const std::string free = "Free time differs by 20.000 ms between ranks: 30.000 ms on rank 0 in step 1, 10.000 ms on rank 1 in step 1";
+  EXPECT_EQ(SlowRankIn(run), computing + ". " + free) << "of a tool's table";
+  for (const auto& rank : run.ranks) rank->source = "dump";
+  EXPECT_EQ(SlowRankIn(run), computing);
+  run.ranks[0]->shares[1].communication = 1;
+  EXPECT_EQ(SlowRankIn(run), computing + ". " + free);
+}
+
 // "a", "b", "a", ...: sequences of both overlap themselves and each other.
 TEST(FusibleOperatorsTest, EachExecutionCountsOnce) {
   profd::analysis::Run run;

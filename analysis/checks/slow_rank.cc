@@ -79,6 +79,11 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   for (size_t part = 0; part < kParts.size(); ++part) {
     const auto [least, most, difference] = LargestDifference(by_step, part);
     if (mean <= 0 || Reaches(input.limits.At("slow_rank", "difference"), difference / mean)) continue;
+    if (part == static_cast<size_t>(StepPart::kFree) && !KnowsFreeTime(input.run)) {
+      finding.advice.emplace_back(Text("Record communication, too (--task-time l1): without it, waiting for another rank looks like free time.",
+                                       "请同时采集通信（--task-time l1）：否则等待其他 rank 的时间看似空闲。"));
+      continue;
+    }
     TranslatedText evidence = kParts[part];
     evidence += Translate({" differs by {:.3f} ms between ranks: {:.3f} ms", "在各 rank 之间相差 {:.3f} ms：最大 {:.3f} ms（"}, difference, most.ms[part]);
     evidence += TranslatedText(fmt::format(" on {}, {:.3f} ms on {}", PlaceOf(most, false), least.ms[part], PlaceOf(least, false)),

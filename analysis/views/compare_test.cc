@@ -76,6 +76,17 @@ TEST(CompareTest, WhatWasComputedIsKnownFromADatabase) {
   EXPECT_TRUE(KnowsComputing(of_communication));
 }
 
+// Shares of a dump are made of what it recorded.
+TEST(CompareTest, WhatWasComputedIsNotKnownFromADumpOfCommunication) {
+  Rank of_communication;
+  of_communication.source = "dump";
+  of_communication.collectives.emplace_back();
+  of_communication.shares[1] = {};
+  EXPECT_FALSE(KnowsComputing(of_communication));
+  of_communication.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kComputing)] = {{0, 1}};
+  EXPECT_TRUE(KnowsComputing(of_communication));
+}
+
 TEST(CompareTest, ComparesRunsAsWholesWhereOneHasNoSteps) {
   const Json compare = CompareView(MadeRun(12, 0, 6), MadeRun(4, 4, 4));
   EXPECT_EQ(compare["of"], "run");

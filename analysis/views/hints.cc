@@ -146,6 +146,7 @@ void AddOfRanks(const Run& run, const Json& ranks, HintList* hints) {
                                    std::pair(StepPart::kFree, "free time")}) {
     const auto [least, most] = std::ranges::minmax_element(means, {}, [part = part](const StepRow& mean) { return mean.At(part); });
     const double difference = most->At(part) - least->At(part);
+    if (part == StepPart::kFree && !KnowsFreeTime(run)) continue;
     if (difference / (total / static_cast<double>(means.size())) <= kRanksApart) continue;
     const auto number = std::ranges::find(run.ranks, most->rank, [](const auto& rank) { return rank.get(); }) - run.ranks.begin();
     hints->Add("steps", fmt::format("The ranks differ in {}: {} has most.", what, NameOf(ranks[static_cast<size_t>(number)])),
@@ -163,7 +164,7 @@ Json Hints(const Run& run, const Json& data) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     AddOfPipeline(ranks[i], &hints);
     AddOfInterval(ranks[i], CommunicationInIntervalMs(*run.ranks[i]), &hints);
-    AddOfOverall(ranks[i], &hints);
+    if (KnowsComputing(*run.ranks[i])) AddOfOverall(ranks[i], &hints);
   }
   return hints.ToJson();
 }

@@ -107,11 +107,18 @@ std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
 }
 
 bool KnowsComputing(const Rank& rank) {
-  const bool of_table = !rank.shares.empty() && !rank.shares_of_intervals;
+  const bool of_table = rank.source != "dump" && !rank.shares.empty() && !rank.shares_of_intervals;
   const bool of_sums = rank.sums && (rank.sums->executions > 0 || rank.sums->overall.computing > 0);
   const bool any = !rank.executions.empty() || of_table || of_sums || rank.details_left_out ||
                    !rank.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kComputing)].empty();
   return any || rank.collectives.empty();
+}
+
+bool KnowsFreeTime(const Run& run) {
+  return run.ranks.size() < 2 || std::ranges::any_of(run.ranks, [](const auto& rank) {
+           const auto overall = OverallOf(*rank);
+           return rank->source != "dump" || (overall && overall->shares.communication > 0);
+         });
 }
 
 double StepsOf(const Rank& rank) {

@@ -96,6 +96,8 @@ inline Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank);
 // False: of its device only communication was read, so what it computed, and when it was free, is not known.
 bool KnowsComputing(const Rank& rank);
+// False: dumps of several ranks without any communication (task_time=l0): what looks free may be waiting for another rank.
+bool KnowsFreeTime(const Run& run);
 // The mean of those steps that were recorded from begin to end, of all where none was; none: there are no steps.
 struct MeanStep {
   double total_ms = 0;
