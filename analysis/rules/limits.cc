@@ -5,8 +5,10 @@
 #include <array>
 #include <toml++/toml.h>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/text.h"
 
 namespace profd::analysis {
@@ -111,7 +113,12 @@ double Limits::At(std::string_view check, std::string_view name) const {
 
 std::string Limits::Change(std::string_view check, std::string_view name, const std::optional<double>& number) {
   const auto known = values_.find({std::string(check), std::string(name)});
-  if (known == values_.end()) return fmt::format("there is no limit {}.{}", check, name);
+  if (known == values_.end()) {
+    std::vector<std::string> all;
+    for (const Limit& limit : kLimits) all.push_back(fmt::format("{}.{}", limit.check, limit.name));
+    const std::string wanted = fmt::format("{}.{}", check, name);
+    return fmt::format("there is no limit {}{}", wanted, DidYouMean(wanted, std::vector<std::string_view>(all.begin(), all.end())));
+  }
   if (!number || !(*number >= 0)) return fmt::format("{}.{}: a number from 0 on", check, name);
   known->second = *number;
   return {};

@@ -19,6 +19,7 @@ TEST(LimitsTest, OneIsChangedByItsName) {
 TEST(LimitsTest, RefusesUnknownLimitsByName) {
   Limits limits;
   EXPECT_NE(limits.Set("gc.most=1").message().find("gc.most"), std::string::npos);
+  EXPECT_NE(limits.Set("hang.leest_s=1").message().find("there is no limit hang.leest_s; did you mean hang.least_s?"), std::string::npos);
   EXPECT_NE(limits.Set("gc.least_us=-1").message().find("gc.least_us"), std::string::npos);
   EXPECT_NE(limits.Set("gc.least_us=nan").message().find("gc.least_us"), std::string::npos);
   EXPECT_FALSE(limits.Set("gc.least_us").ok());
