@@ -141,6 +141,22 @@ TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
   EXPECT_THAT(Verify().notes, Contains(HasSubstr("not written by profd")));
 }
 
+// Of the vendor's collector: a limit of it removes the first slices, but never those of "unaging" files (operator-data a.1).
+TEST_F(VerifyTest, SlicesMissingBetweenOthersAreFoundWithoutAManifest) {
+  Write(0, 200);
+  Finish(200);
+  fs::remove(path_ + "/profd_manifest.json");
+  fs::remove_all(path_ + "/host/profd");
+  fs::remove(path_ + "/device_0/data/hbm.data.0.slice_0");
+  EXPECT_TRUE(Verify().ok()) << testing::PrintToString(Texts(Verify()));
+  WriteText(path_ + "/device_0/data/hbm.data.0.slice_20", "");
+  fs::create_directories(path_ + "/host/data");
+  WriteText(path_ + "/host/data/unaging.additional.hash_dic.slice_1", "1:a\n");
+  const std::vector<std::string> texts = Texts(Verify());
+  EXPECT_THAT(texts, Contains(HasSubstr("device_0/data/hbm.data.0.slice_19: is not there, and no limit removed it")));
+  EXPECT_THAT(texts, Contains(HasSubstr("host/data/unaging.additional.hash_dic.slice_0: is not there, and no limit removed it")));
+}
+
 TEST_F(VerifyTest, FilesWithHistoricalNamesAreReadToo) {
   Write(0, 200);
   Finish(200);

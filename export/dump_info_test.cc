@@ -101,18 +101,18 @@ TEST_F(DumpInfoTest, ReadsControlFiles) {
 }
 
 TEST_F(DumpInfoTest, SortsSlicesByNumber) {
-  for (int k : {10, 9, 2}) Data("device_3/data/hbm.data.3.slice_" + std::to_string(k), 10);
-  Data("device_3/data/hbm.data.3.slice_2.zst", 5);  // of the same: left out
+  for (int k : {10, 9, 8}) Data("device_3/data/hbm.data.3.slice_" + std::to_string(k), 10);
+  Data("device_3/data/hbm.data.3.slice_8.zst", 5);  // of the same: left out
   Data("device_3/data/hbm.data.3.slice_11.zst", 7);
   Data("device_3/data/hbm.data.3.slice_12", 0);
-  Data("device_3/data/hbm.data.3.slice_2.done", 9);
+  Data("device_3/data/hbm.data.3.slice_8.done", 9);
   Data("device_3/data/all_file.complete", 1);
   DumpInfo info = Open();
   const DataFile& file = info.places[1].files.at(0);
   EXPECT_EQ(file.base, "hbm.data");
   std::vector<uint64_t> numbers;
   for (const auto& slice : file.slices) numbers.push_back(slice.number);
-  EXPECT_EQ(numbers, (std::vector<uint64_t>{2, 9, 10, 11}));
+  EXPECT_EQ(numbers, (std::vector<uint64_t>{8, 9, 10, 11}));
   EXPECT_FALSE(file.slices[0].compressed);
   EXPECT_TRUE(file.slices[3].compressed);
   EXPECT_EQ(file.slices[3].path, "device_3/data/hbm.data.3.slice_11.zst");
@@ -282,6 +282,33 @@ TEST_F(DumpInfoTest, SlicesMayBeShorterThanTheirDoneStates) {
   ASSERT_EQ(slices.size(), 4u);
   EXPECT_EQ(slices[0].missing, 0u);
   EXPECT_EQ(slices[1].missing, 16u);
+}
+
+// A limit removes the first slices of a file, but never those of "unaging" ones (operator-data a.1).
+TEST_F(DumpInfoTest, SlicesMissingBetweenOthersAreDamage) {
+  for (const int k : {3, 4, 7}) Data(fmt::format("host/data/aging.compact.task_track.slice_{}", k), 64);
+  for (const int k : {1, 2}) Data(fmt::format("host/data/unaging.compact.node_basic_info.slice_{}", k), 64);
+  for (const int k : {5, 6}) Data(fmt::format("device_3/data/hbm.data.3.slice_{}", k), 24);
+  for (const int k : {0, 2}) Data(fmt::format("device_3/data/llc.data.3.slice_{}", k), 24);
+  for (const int k : {0, 1, 2, 3}) Put(fmt::format("device_3/data/llc.data.3.slice_{}.done", k), "filesize:24\n");
+  const DumpInfo info = Open();
+  ASSERT_THAT(Problems(info), ElementsAre("broken device_3/data/llc.data", "broken host/data/aging.compact.task_track",
+                                          "broken host/data/unaging.compact.node_basic_info"));
+  EXPECT_EQ(info.problems[0].what, "damaged: 2 files missing by the numbers of the others and of .done files");
+  EXPECT_EQ(info.problems[1].what, "damaged: 2 files missing by the numbers of the others and of .done files");
+  EXPECT_EQ(info.problems[2].what, "damaged: 1 file missing by the numbers of the others and of .done files");
+}
+
+TEST_F(DumpInfoTest, SlicesThatLostAllTheirBytesAreDamage) {
+  Data("device_3/data/hbm.data.3.slice_0", 24);
+  Data("device_3/data/hbm.data.3.slice_1", 0);
+  Put("device_3/data/hbm.data.3.slice_1.done", "filesize:48\n");
+  Data("device_3/data/hbm.data.3.slice_2", 24);
+  Data("device_3/data/llc.data.3.slice_0", 0);
+  Put("device_3/data/llc.data.3.slice_0.done", "filesize:0\n");
+  const DumpInfo info = Open();
+  ASSERT_THAT(Problems(info), ElementsAre("broken device_3/data/hbm.data"));
+  EXPECT_EQ(info.problems[0].what, "damaged: 1 of 3 files shorter than written (48 bytes)");
 }
 
 TEST_F(DumpInfoTest, RanksOfDevicesAreThoseOfTheProcessesThatHaveThem) {

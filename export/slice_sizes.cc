@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 
+#include "base/count_text.h"
 #include "dump/control_files.h"
 #include "dump/data_name.h"
 
@@ -20,6 +22,7 @@ struct Lack {
   uint64_t slices = 0;
   uint64_t missing = 0;
   uint64_t missing_records = 0;
+  uint64_t skipped = 0;  // numbers without a slice
   uint64_t cut = 0;
   uint64_t cut_bytes = 0;
   uint64_t longer = 0;
@@ -36,6 +39,7 @@ struct Lack {
     std::string what;
     const auto add = [&what](std::string text) { what += (what.empty() ? "" : ", ") + std::move(text); };
     if (missing > 0) add(fmt::format("{} of {} files missing ({} records)", missing, slices, missing_records));
+    if (skipped > 0) add(CountText(skipped, "file") + " missing by the numbers of the others and of .done files");
     if (cut > 0) add(fmt::format("{} of {} files shorter than written ({} bytes)", cut, slices, cut_bytes));
     if (longer > 0) add(fmt::format("{} of {} files longer than written", longer, slices));
     return what;
@@ -86,6 +90,47 @@ uint64_t MissingByDone(const DumpReader& reader, const std::string& slice) {
   return *written > there ? *written - there : 0;
 }
 
+// Slices that lost all of their bytes, which are no data files, and those that are not there. `written`: by the manifest,
+// which has what a limit removed. Without one, numbers go up by one; a limit removes the first slices, but those of
+// "unaging" files never (operator-data a.1). Each has its .done, the last one may have.
+void FindLostSlices(const DumpReader& reader, const std::vector<DumpReader::File>& files, const Sizes& written, bool has_manifest, Lacks* lacks) {
+  constexpr std::string_view kFolder = "/data/";
+  constexpr std::string_view kDone = ".done";
+  std::map<std::string, std::set<uint64_t>> numbers;
+  std::map<std::string, uint64_t> last_done;
+  for (const DumpReader::File& file : files) {
+    std::string_view path = file.path;
+    const bool is_done = path.ends_with(kDone);
+    if (is_done) path.remove_suffix(kDone.size());
+    const size_t folder = path.find(kFolder);
+    if (folder == std::string_view::npos || folder != path.find('/')) continue;
+    const std::optional<DataName> parsed = ParseDataName(path.substr(folder + kFolder.size()));
+    if (!parsed) continue;
+    const std::string channel = ChannelOf(path);
+    if (is_done) {
+      last_done[channel] = std::max(last_done[channel], parsed->slice);
+      continue;
+    }
+    numbers[channel].insert(parsed->slice);
+    if (file.bytes > 0 || written.contains(path)) continue;
+    const uint64_t missing = MissingByDone(reader, file.path);
+    if (missing == 0) continue;
+    Lack& lack = (*lacks)[channel];
+    ++lack.slices;
+    lack.Compare(missing, 0);
+  }
+  if (has_manifest) return;
+  for (const auto& [channel, there] : numbers) {
+    const bool stays = std::string_view(channel).substr(channel.rfind('/') + 1).starts_with("unaging.");
+    uint64_t next = stays ? 0 : *there.begin();
+    for (const uint64_t number : there) {
+      if (number > next) (*lacks)[channel].skipped += number - next;
+      next = number + 1;
+    }
+    if (const auto done = last_done.find(channel); done != last_done.end() && done->second >= next) (*lacks)[channel].skipped += done->second - next + 1;
+  }
+}
+
 }  // namespace
 
 std::map<std::string, std::string> CompareSizes(const DumpReader& reader, const std::vector<DumpReader::File>& files, DumpInfo* info) {
@@ -109,6 +154,7 @@ std::map<std::string, std::string> CompareSizes(const DumpReader& reader, const 
       }
     }
   }
+  FindLostSlices(reader, files, written, info->manifest.has_value(), &lacks);
   std::map<std::string, std::string> damaged;
   for (const auto& [channel, lack] : lacks) {
     if (std::string what = lack.Text(); !what.empty()) damaged.emplace(channel, "damaged: " + what);
