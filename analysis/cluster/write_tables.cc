@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -165,6 +166,15 @@ Status AddLinks(const OutputModel& model, const Tables& tables) {
   return Status::Ok();
 }
 
+// The vendor's has the rank's directory, not its output or the database in that.
+std::string ProfilePathOf(const std::string& source) {
+  const std::filesystem::path path(source);
+  for (const std::filesystem::path& each : {path, path.parent_path()}) {
+    if (each.filename() == "ASCEND_PROFILER_OUTPUT") return each.has_parent_path() ? each.parent_path().string() : ".";
+  }
+  return source;
+}
+
 Status AddFacts(const OutputModel& model, const Tables& tables) {
   const Cluster& cluster = model.cluster();
   Insert groups(tables, "CommunicationGroupMapping", 5);
@@ -178,7 +188,7 @@ Status AddFacts(const OutputModel& model, const Tables& tables) {
   for (size_t i = 0; i < cluster.run().ranks.size(); ++i) {
     const Rank& rank = cluster.At(i);
     const std::string& uid = rank.host_uid.empty() ? rank.host : rank.host_uid;
-    Status added = ranks.Add(cluster.NumberOf(i), rank.device, uid, rank.path);
+    Status added = ranks.Add(cluster.NumberOf(i), rank.device, uid, ProfilePathOf(rank.path));
     if (added.ok() && !uid.empty() && known.insert(uid).second) added = hosts.Add(uid, rank.host);
     if (!added.ok()) return added;
   }

@@ -394,7 +394,8 @@ class VendorsOutput(ClusterCase):
                         "links": read("SELECT step, hccl_op_name, group_name, CAST(src_rank AS INTEGER), CAST(dst_rank AS INTEGER), transport_type, op_name, "
                                       "round(transit_size, 6), round(transit_time, 6), round(bandwidth, 3) FROM ClusterCommunicationMatrix ORDER BY 2, 4, 5"),
                         "groups": read("SELECT * FROM CommunicationGroupMapping"), "hosts": read("SELECT * FROM HostInfo"),
-                        "map": read("SELECT rankId, deviceId, hostUid FROM RankDeviceMap ORDER BY 1")}
+                        "map": read("SELECT rankId, deviceId, hostUid FROM RankDeviceMap ORDER BY 1"),
+                        "paths": [os.path.basename(path) for path, in read("SELECT profilePath FROM RankDeviceMap ORDER BY rankId")]}
         mine, theirs = (tables(path) for path in (os.path.join(self.folder, OUT, "cluster_analysis.db"), os.path.join(case, "peer_output", "cluster", "cluster_analysis.db")))
         for name, want in theirs.items():
             self.assertEqual(mine[name], want, name)
