@@ -71,6 +71,22 @@ class DatabaseTest : public ::testing::Test {
 
 using Texts = std::vector<std::string>;
 
+TEST_F(DatabaseTest, OneWithoutDevicesIsNoRun) {
+  Add("DELETE FROM RANK_DEVICE_MAP");
+  const ReadContext context{.problems = &problems_};
+  EXPECT_EQ(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).message(),
+            "no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM) has a row");
+}
+
+TEST_F(DatabaseTest, AnEmptyFileBesideItIsReported) {
+  std::ofstream{folder_ / "analysis.db"};
+  const ReadContext context{.problems = &problems_};
+  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).ok());
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_[0].where, (folder_ / "analysis.db").string());
+  EXPECT_EQ(problems_[0].what, "the file is empty");
+}
+
 TEST_F(DatabaseTest, AnalysedOperationsOfOneNameAreOfTheirGroupAndStep) {
   Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType);"
       "INSERT INTO COMMUNICATION_OP VALUES (0, 10000000, 11000000, 1, 1, 1, 2), (0, 50000000, 51000000, 1, 1, 2, 2);");

@@ -396,7 +396,7 @@ TEST_F(BrokenRank, OfOneNumberTheOneThatBeganLastIsRead) {
   EXPECT_EQ(run->problems[0].what, "rank 0 is left out: it is read from " + later);
 }
 
-constexpr char kNoDevice[] = "no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM) has a row";
+constexpr char kEmpty[] = "the file is empty";
 
 TEST_F(BrokenRank, DatabasesSayWhyTheyCannotBeRead) {
   WriteKernels(Output("n_0"));
@@ -409,7 +409,7 @@ TEST_F(BrokenRank, DatabasesSayWhyTheyCannotBeRead) {
   EXPECT_EQ(run->ranks.size(), 1u);
   ASSERT_EQ(run->problems.size(), 2u);
   EXPECT_EQ(run->problems[0].where, empty.string());
-  EXPECT_EQ(run->problems[0].what, kNoDevice);
+  EXPECT_EQ(run->problems[0].what, kEmpty);
   EXPECT_EQ(run->problems[1].where, overwritten.string());
   EXPECT_EQ(run->problems[1].what, "file is not a database") << "as SQLite has it";
 }
@@ -417,7 +417,7 @@ TEST_F(BrokenRank, DatabasesSayWhyTheyCannotBeRead) {
 TEST_F(BrokenRank, TheOnlyOneIsNamed) {
   const fs::path empty = Output("n_0") / "ascend_pytorch_profiler_0.db";
   std::ofstream{empty};
-  EXPECT_EQ(Load().status().message(), "run: nothing in it could be read: " + empty.string() + ": " + kNoDevice);
+  EXPECT_EQ(Load().status().message(), "run: nothing in it could be read: " + empty.string() + ": " + kEmpty);
 }
 
 // docs/profctl.md: 4, there is no such thing; 3, not allowed.
@@ -458,7 +458,7 @@ TEST_F(BrokenRank, TextIsReadInPlaceOfADatabase) {
   EXPECT_EQ(run->ranks[0]->executions.size(), 1u);
   ASSERT_EQ(run->problems.size(), 1u);
   EXPECT_EQ(run->problems[0].where, (folder / "ascend_pytorch_profiler_0.db").string());
-  EXPECT_EQ(run->problems[0].what, std::string(kNoDevice) + ": the text beside it is read instead");
+  EXPECT_EQ(run->problems[0].what, std::string(kEmpty) + ": the text beside it is read instead");
   // Of which of two databases the text is, is not known.
   std::ofstream{folder / "ascend_pytorch_profiler_1.db"};
   EXPECT_FALSE(Load().ok());

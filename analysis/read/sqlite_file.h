@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "analysis/times.h"
 #include "base/status.h"
@@ -51,8 +52,11 @@ class Row {
 
 class Database {
  public:
-  // An error: SQLite cannot read which tables it has.
+  // An error: it is empty, or SQLite cannot read which tables it has.
   static Result<Database> Open(const std::filesystem::path& file) {
+    // SQLite takes it for a database without tables.
+    std::error_code error;
+    if (std::filesystem::is_empty(file, error)) return InvalidArgument("the file is empty");
     sqlite3* opened = nullptr;
     const int code = sqlite3_open_v2(file.c_str(), &opened, SQLITE_OPEN_READONLY, nullptr);
     Database database(opened);
