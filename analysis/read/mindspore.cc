@@ -78,6 +78,13 @@ class MindSporeReader {
     return All(prefix, 1, &gaps);
   }
 
+  // `log`: of all its slices, "<directory>/training_trace.46.dev.profiler_default_tag.0".
+  void Problem(std::string_view log, std::string what) {
+    const std::map<uint64_t, fs::path> files = files_.Of(log, device_);
+    std::string path = files.empty() ? std::string(log) : files.begin()->second.string();
+    context_.problems->push_back({path.substr(0, path.rfind(".slice_")), std::move(what)});
+  }
+
   // "op_name:Default/Mul-op29 op_type:Mul input_id:0 ... input_shape:"1""
   void ReadGraph() {
     const std::string text = All(kGraph);
@@ -136,7 +143,7 @@ class MindSporeReader {
       made.output_formats = listed(kind.output.formats);
       tasks_.emplace(IdOf(task, stream), op);
     }
-    if (bad.count() > 0) context_.problems->push_back({std::string(kTasks), bad.Text()});
+    if (bad.count() > 0) Problem(kTasks, bad.Text());
   }
 
   // "1 Default/Cast-op6"
@@ -192,7 +199,7 @@ class MindSporeReader {
       open.op = -1;
     }
     // Real logs have many more tasks than names, so that some lack is no sign of damage.
-    if (recorded && !named) context_.problems->push_back({std::string(kHwts), "task_desc_info names none of its tasks: they are left out"});
+    if (recorded && !named) Problem(kHwts, "task_desc_info names none of its tasks: they are left out");
     AddCut(kHwts, bytes.size() % kRecord);
   }
 
@@ -201,7 +208,7 @@ class MindSporeReader {
   }
 
   void AddCut(std::string_view what, size_t bytes) {
-    if (bytes > 0) context_.problems->push_back({std::string(what), fmt::format("ends in {} of a record", CountText(bytes, "byte"))});
+    if (bytes > 0) Problem(what, fmt::format("ends in {} of a record", CountText(bytes, "byte")));
   }
 
   struct Raw {
@@ -280,16 +287,19 @@ class MindSporeReader {
   // Of steps that are left out; `first_...`: their numbers.
   void AddProblems(int64_t first_lost, uint64_t left_out, uint64_t without_end, int64_t first_without_end) {
     if (first_lost > 0) {
-      context_.problems->push_back({std::string(kTrace), fmt::format("steps of which records are missing are left out; numbers from {} on may have been higher", first_lost)});
+      Problem(kTrace, fmt::format("steps of which records are missing are left out; numbers from {} on may have been higher", first_lost));
     }
     if (left_out > 0) {
-      context_.problems->push_back({std::string(kTrace),
-                                  CountText(left_out, "step lacks", "steps lack") + " where forward starts or backward ends: left out"});
+      Problem(kTrace, CountText(left_out, "step lacks", "steps lack") + " where forward starts or backward ends: left out");
     }
     if (without_end > 0) {
-      context_.problems->push_back({std::string(kTrace),
-                                  fmt::format("{} start (the first are steps {} and {}): left out",
-                                              CountText(without_end, "step lacks its end, and so that behind it its", "steps lack their end, and so those behind them their"), first_without_end, first_without_end + 1)});
+      Problem(kTrace, fmt::format("{} start (the first are steps {} and {}): left out",
+                                  CountText(without_end, "step lacks its end, and so that behind it its", "steps lack their end, and so those behind them their"),
+                                  first_without_end, first_without_end + 1));
+    }
+    for (const auto& [stream, odd] : odd_) {
+      Problem(kTrace, fmt::format("a point of stream {} has no partner in {} (the first is step {}): its reduces are left out there", stream,
+                                  CountText(odd.steps, "step"), odd.first));
     }
   }
 
@@ -310,7 +320,7 @@ class MindSporeReader {
     }
     for (Raw& record : *records) record.lost = record.lost || (record.tag > end_tag && record.tag != job);
     if (most < ids.size()) {
-      context_.problems->push_back({std::string(kTrace), CountText(ids.size() - most, "record has the id of another job, or is damaged", "records have the id of another job, or are damaged") + ": left out"});
+      Problem(kTrace, CountText(ids.size() - most, "record has the id of another job, or is damaged", "records have the id of another job, or are damaged") + ": left out");
     }
   }
 
@@ -338,8 +348,8 @@ class MindSporeReader {
     for (auto& [stream, of_stream] : points) {
       std::ranges::stable_sort(of_stream, {}, &Raw::tag);
       if (of_stream.size() % 2 != 0) {
-        context_.problems->push_back({std::string(kTrace), fmt::format("step {}: a point of stream {} has no partner: "
-                                                                     "its reduces are left out", number, stream)});
+        Odd& odd = odd_.try_emplace(stream, Odd{0, number}).first->second;
+        ++odd.steps;
         continue;
       }
       for (size_t i = 0; i + 1 < of_stream.size(); i += 2) {
@@ -386,7 +396,7 @@ class MindSporeReader {
       const auto total = either("totalTime=", "total time =");
       const auto dispatch = either("dispatchTime=", "dispatch time =");
       if (!total || !dispatch) {
-        context_.problems->push_back({std::string(kAiCpu), fmt::format("{}: no times: left out", name)});
+        Problem(kAiCpu, fmt::format("{}: no times: left out", name));
         continue;
       }
       op.total_ms = static_cast<double>(*total) / 1000;
@@ -410,12 +420,19 @@ class MindSporeReader {
     *list = *list ? fmt::format("{};{}", **list, value) : std::string(value);
   }
 
+  // Steps with an odd number of points of a stream's reduces.
+  struct Odd {
+    uint64_t steps = 0;
+    int64_t first = 0;
+  };
+
   const Files& files_;
   int device_;
   const ReadContext& context_;
   Rank& rank_;
   std::map<std::string, Kind, std::less<>> kinds_;  // by operator
   std::unordered_map<uint64_t, int32_t> tasks_;     // operator by id
+  std::map<uint16_t, Odd> odd_;                     // by stream
   bool sinks_ = false;                              // the data set is a queue of the graph
 };
 

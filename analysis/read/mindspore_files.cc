@@ -97,6 +97,7 @@ std::string ReadAll(const std::map<uint64_t, fs::path>& files, size_t record, co
     if (slice.ok()) bytes += *slice;
     next = number + 1;
   }
+  if (record > 1 && bytes.empty() && gaps->empty() && !files.empty()) context.problems->push_back({files.begin()->second.string(), "the file is empty"});
   return bytes;
 }
 

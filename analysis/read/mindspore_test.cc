@@ -131,6 +131,38 @@ TEST_F(MindSporeSlices, PointsOfLaterTracesMayHaveTheNumberOfAnEarlierEnd) {
   EXPECT_EQ(run_.ranks.at(0)->steps.at(0).reduces.size(), 1u);
 }
 
+// analysis 4.1: an odd number of points on a stream is dropped with a warning.
+TEST_F(MindSporeSlices, PointsWithoutPartnersAreOneProblem) {
+  std::string bytes = StepOf(1);
+  for (uint64_t at = 2000; at < 5000; at += 1000) {
+    bytes += Record(10010, at) + Record(1, at + 100) + Record(3, at + 200) + Record(2, at + 500) + Record(255, at + 900);
+  }
+  Write(0, bytes);
+  Read();
+  EXPECT_THAT(ends_, ::testing::ElementsAre(1900, 2900, 3900, 4900));
+  EXPECT_THAT(texts_, ::testing::ElementsAre("a point of stream 0 has no partner in 3 steps (the first is step 2): its reduces are left out there"));
+}
+
+// Of several devices and directories, each with such logs.
+TEST_F(MindSporeSlices, ProblemsNameTheLog) {
+  Write(0, StepOf(1) + "cut");
+  Read();
+  EXPECT_THAT(texts_, ::testing::ElementsAre("ends in 3 bytes of a record"));
+  EXPECT_EQ(run_.problems[0].where, std::string(dir_ / "training_trace.46.dev.profiler_default_tag.3"));
+}
+
+TEST_F(MindSporeSlices, AnEmptyLogIsAProblem) {
+  Write(0, StepOf(1));
+  WriteText(dir_ / "hwts.log.data.45.dev.profiler_default_tag.3.slice_0", "");
+  Read();
+  EXPECT_THAT(texts_, ::testing::ElementsAre("the file is empty"));
+  EXPECT_EQ(run_.problems[0].where, std::string(dir_ / "hwts.log.data.45.dev.profiler_default_tag.3.slice_0"));
+  WriteText(dir_ / "hwts.log.data.45.dev.profiler_default_tag.3.slice_0", std::string(64, '\0'));
+  WriteText(dir_ / "hwts.log.data.45.dev.profiler_default_tag.3.slice_1", "");  // it had just been opened
+  Read();
+  EXPECT_THAT(texts_, ::testing::Not(::testing::Contains("the file is empty")));
+}
+
 // analysis 4.2: scalars have an empty shape. 31, 39 and 40 are MindSpore's numbers, as real data has them; the eleventh input is not
 // the second in order.
 TEST(MindSporeOperators, TensorsInRawAndParsedLogs) {
