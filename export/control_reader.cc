@@ -166,6 +166,7 @@ void ControlReader::HostFrequency(const std::string& path, std::string_view text
 }
 
 void ControlReader::SampleJson(const std::string& path, std::string_view text) {
+  place->has_sample = true;
   Json sample = Json::parse(text, nullptr, false);
   if (!sample.is_object()) return Broken(path, "is not a JSON object");
   if (std::string mode = TextOf(sample, "llc_profiling"); !mode.empty()) place->llc_mode = mode;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -243,6 +244,9 @@ void Scan::Lacking(const Place& place, bool has_begin, bool has_cpu) {
     lacks("no dev_start.log: the device's clock has no time");
   }
   if (clock.device_hz <= 0) lacks("no hwts_frequency: the device's counter has no time");
+  constexpr std::array<std::string_view, 4> kCounters = {"ffts_profile.data", "aicore.data", "aiVectorCore.data", "l2_cache.data"};
+  const auto counts = [&](const DataFile& file) { return std::ranges::find(kCounters, file.base) != kCounters.end(); };
+  if (!place.has_sample && std::ranges::any_of(place.files, counts)) lacks("no sample.json: what its cores counted is not known");
 }
 
 void Scan::ClockPairs(Place* place) const {

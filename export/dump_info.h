@@ -48,6 +48,7 @@ struct Place {
   std::string record_version;  // info.json version: "2.0" has other HBM, LLC and npu_mem records
   ClockFacts clock;
   bool has_cpu = false;  // info.json CPU; without a Frequency `clock.host_hz` is 0, which is a value
+  bool has_sample = false;  // sample.json
   int64_t aicore_mhz = 0;
   int64_t ai_cores = 0;   // cube cores, or all
   int64_t aiv_cores = 0;  // vector cores

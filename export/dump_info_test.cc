@@ -243,6 +243,15 @@ TEST_F(DumpInfoTest, TheStartOfAnotherPlaceIsReported) {
   EXPECT_THAT(Problems(info), ElementsAre("device_3"));
 }
 
+// operator-data g.1: columns of counters need what sample.json has.
+TEST_F(DumpInfoTest, CountersWithoutTheirEventsAreReported) {
+  std::filesystem::remove(Root() + "/device_3/sample.json");
+  Data("device_3/data/hbm.data.3.slice_0", 24);
+  EXPECT_THAT(Problems(Open()), ElementsAre());
+  Data("device_3/data/ffts_profile.data.3.slice_0", 128);
+  EXPECT_THAT(Problems(Open()), ElementsAre("broken device_3"));
+}
+
 TEST_F(DumpInfoTest, FilesMissingFromTheDirectoryAreDamage) {
   Manifest manifest;
   manifest.state = DumpState::kDone;
