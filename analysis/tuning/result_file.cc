@@ -38,12 +38,16 @@ class Parser {
   Parser(std::string_view text, TuningFile* file) : json_(text), file_(*file) {}
 
   void Run() {
-    json_.Members([this](const std::string& key) {
+    const auto take = [this](const std::string& key) {
       if (key.starts_with("report_")) ReadTask(key);
-    }, false);
+    };
+    json_.Members(take, false);
+    // Results of several processes may have been joined.
+    while (json_.Peek() == '{') json_.Members(take);
     file_.complete = !json_.stopped();
     if (json_.missing_commas() > 0) AddProblem("", CountText(json_.missing_commas(), "comma is", "commas are") + " missing");
     if (json_.stopped()) AddProblem("", json_.why());
+    if (json_.Peek() != '\0') AddProblem("", fmt::format("line {}: what is behind the object is left out", json_.Line()));
     if (file_.tasks.empty() && !json_.stopped()) AddProblem("", "not a result of AOE: it has no report_...");
   }
 

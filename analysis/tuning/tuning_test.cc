@@ -103,6 +103,17 @@ TEST(TuningResultTest, KeepsCompleteItemsBeforeACut) {
   EXPECT_TRUE(ParseTuningResult(kOperators.substr(0, end)).complete);
 }
 
+TEST(TuningResultTest, ObjectsBehindTheFirst) {
+  const std::string two = std::string(kOperators) + std::string(kOperators);
+  TuningFile file = ParseTuningResult(two);
+  EXPECT_TRUE(file.complete);
+  EXPECT_THAT(Whats(file), IsEmpty());
+  EXPECT_EQ(file.tasks.size(), 4u);
+  file = ParseTuningResult("{\"report_1_1\": []}\n, {\"report_1_2\": []}");
+  EXPECT_EQ(file.tasks.size(), 1u);
+  EXPECT_THAT(Whats(file), ElementsAre("line 2: what is behind the object is left out"));
+}
+
 // A byte order mark in front, and NaN as Python writes it: it costs the operator its times.
 TEST(TuningResultTest, ReadsOnBehindNumbersThatAreNone) {
   std::string text = "\xEF\xBB\xBF" + std::string(kOperators);
