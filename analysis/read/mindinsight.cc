@@ -81,7 +81,7 @@ class MindInsightReader {
         const int32_t op = rank_.OperatorOf(rank_.Text(record.Field(name)), rank_.Text(record.Field(type)), rank_.Text("AI_CORE"));
         operators_.emplace(record.Field(name), op);
         const auto tensors = nlohmann::json::parse(record.Field(info), nullptr, false);
-        if (!tensors.is_object()) return true;
+        if (!tensors.is_object()) return record.Field(info).empty();
         Operator& made = rank_.operators[static_cast<size_t>(op)];
         made.input_shapes = Listed(tensors, "input", "shape");
         made.input_types = Listed(tensors, "input", "data_type");

@@ -163,6 +163,32 @@ TEST_F(MindSporeSlices, AnEmptyLogIsAProblem) {
   EXPECT_THAT(texts_, ::testing::Not(::testing::Contains("the file is empty")));
 }
 
+// A file that was cut in its last line.
+TEST(MindSporeOperators, TensorsThatAreCutAreReported) {
+  const TempDir parsed;
+  WriteText(parsed / "output_timeline_data_1.txt", "op_name,stream_id,start_time(ms),duration(ms)\nDefault/Mul-op1,3,1.0,2.0\n");
+  WriteText(parsed / "framework_raw_1.csv", "task_id,stream_id,block_dim,full_op_name,op_name,op_type,subgraph,op_info\n"
+                                            "30001,3,1,Default/Mul-op1,Mul-op1,Mul,Default,{}\n30002,3,1,Default/Mul-op2,Mul-op2,Mul,Default,{\n");
+  const auto run = LoadRun({parsed.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].what, "1 line makes no sense: left out, the first is line 3");
+}
+
+// What MindInsight made of the log is read where the log itself is damaged.
+TEST(MindSporeOperators, ADamagedPipelineLogBesideItsTable) {
+  const TempDir logs;
+  WriteText(logs / "pipeline_profiling_0.json", "{");
+  WriteText(logs / "minddata_pipeline_raw_0.csv",
+            "op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,output_queue_usage_rate,sample_interval,parent_id,children_id\n"
+            "0,Batch,4,,,,,10,,[1]\n1,Shuffle,1,\"[10, 20]\",15,64,0.23,10,0,\n");
+  const auto run = LoadRun({logs.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].what, "no JSON with op_info");
+  EXPECT_EQ(run->ranks.at(0)->pipeline.operators.size(), 2u);
+}
+
 // analysis 4.2: scalars have an empty shape. 31, 39 and 40 are MindSpore's numbers, as real data has them; the eleventh input is not
 // the second in order.
 TEST(MindSporeOperators, TensorsInRawAndParsedLogs) {

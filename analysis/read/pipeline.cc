@@ -251,11 +251,8 @@ void ReadPipeline(const fs::path& directory, int device, const ReadContext& cont
   const std::string raw = fmt::format("pipeline_profiling_{}.json", device);
   const fs::path parsed = directory / fmt::format("minddata_pipeline_raw_{}.csv", device);
   std::error_code error;
-  if (const auto text = TextOf(directory, raw, context)) {
-    ReadOperatorsJson(*text, (directory / raw).string(), context, &pipeline);
-  } else if (fs::is_regular_file(parsed, error)) {
-    ReadOperatorsCsv(parsed, context, &pipeline);
-  }
+  if (const auto text = TextOf(directory, raw, context)) ReadOperatorsJson(*text, (directory / raw).string(), context, &pipeline);
+  if (pipeline.operators.empty() && fs::is_regular_file(parsed, error)) ReadOperatorsCsv(parsed, context, &pipeline);
   const std::string cpu = fmt::format("minddata_cpu_utilization_{}.json", device);
   if (const auto text = TextOf(directory, cpu, context)) {
     ReadCpuUse(*text, (directory / cpu).string(), context, &pipeline);
