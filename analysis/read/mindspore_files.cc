@@ -1,7 +1,5 @@
 #include "analysis/read/mindspore_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -86,8 +84,7 @@ std::string ReadAll(const std::map<uint64_t, fs::path>& files, size_t record, co
   std::string bytes;
   uint64_t next = 0;
   for (const auto& [number, file] : files) {
-    if (number == next + 1) context.problems->push_back({file.string(), fmt::format("slice {} before it is missing", next)});
-    if (number > next + 1) context.problems->push_back({file.string(), fmt::format("slices {} to {} before it are missing", next, number - 1)});
+    ReportMissingSlices(next, number, file, context);
     Result<std::string> slice = ReadWhole(file, kMostLogBytes);
     if (!slice.ok()) context.problems->push_back({file.string(), slice.status().message()});
     if (number != next || !slice.ok()) {

@@ -444,7 +444,11 @@ bool IsProfilerOutput(const fs::path& directory) {
 Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context, Ranks* ranks) {
   auto rank = std::make_unique<Rank>();
   std::vector<std::string> left_out;
-  const auto files_of = [&](std::string_view stem, std::string_view ending) { return FilesOf(directory, stem, ending, &left_out); };
+  const auto files_of = [&](std::string_view stem, std::string_view ending) {
+    std::vector<fs::path> files = FilesOf(directory, stem, ending, &left_out);
+    ReportMissingSlices(files, context);
+    return files;
+  };
   const fs::path parent = AboveOf(directory);
   rank->path = directory.string();
   const std::string folder = NamedPathOf(directory).filename().string();

@@ -68,6 +68,10 @@ bool IsCluster(const std::filesystem::path& directory);
 // different ones.
 std::vector<std::filesystem::path> NewestOf(const std::vector<std::filesystem::path>& files,
                                             std::vector<std::string>* left_out);
+// Slices are numbered from 0. A problem if those from `next` on are missing before `file`, which is `number`.
+void ReportMissingSlices(uint64_t next, uint64_t number, const std::filesystem::path& file, const ReadContext& context);
+// The same of all slices of an export.
+void ReportMissingSlices(const std::vector<std::filesystem::path>& files, const ReadContext& context);
 // The problem that it is.
 std::string EarlierExports(const std::vector<std::string>& left_out);
 

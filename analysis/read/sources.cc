@@ -202,6 +202,26 @@ std::vector<fs::path> NewestOf(const std::vector<fs::path>& files, std::vector<s
   return found;
 }
 
+void ReportMissingSlices(uint64_t next, uint64_t number, const fs::path& file, const ReadContext& context) {
+  if (number == next + 1) context.problems->push_back({file.string(), fmt::format("slice {} before it is missing", next)});
+  if (number > next + 1) context.problems->push_back({file.string(), fmt::format("slices {} to {} before it are missing", next, number - 1)});
+}
+
+void ReportMissingSlices(const std::vector<fs::path>& files, const ReadContext& context) {
+  std::map<std::string, std::map<uint64_t, fs::path>> slices;  // by kind
+  for (const fs::path& path : files) {
+    const ExportFile file = ExportFileOf(path);
+    slices[file.kind].emplace(file.slice, path);
+  }
+  for (const auto& [kind, by_number] : slices) {
+    uint64_t next = 0;
+    for (const auto& [number, path] : by_number) {
+      ReportMissingSlices(next, number, path, context);
+      next = number + 1;
+    }
+  }
+}
+
 std::string EarlierExports(const std::vector<std::string>& left_out) {
   return fmt::format("files of earlier exports are left out: {}", fmt::join(left_out, ", "));
 }

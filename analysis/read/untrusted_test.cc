@@ -42,6 +42,19 @@ class UntrustedFiles : public ::testing::Test {
   std::vector<std::string> problems_;
 };
 
+// analysis 2.1: large files are cut into slices, which are numbered from 0.
+TEST_F(UntrustedFiles, SlicesThatAreMissing) {
+  fs::remove(Output() + "/kernel_details.csv");
+  for (const std::string slice : {"0", "2", "5"}) {
+    WriteText(Output() + "/op_summary_slice_" + slice + "_20260101080000.csv",
+              "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nk,Mul,AI_CORE,1" + slice + ",1\n");
+  }
+  Read(Above());
+  EXPECT_EQ(rank().executions.size(), 3u);
+  EXPECT_THAT(problems_, ::testing::ElementsAre("op_summary_slice_2_20260101080000.csv: slice 1 before it is missing",
+                                                "op_summary_slice_5_20260101080000.csv: slices 3 to 4 before it are missing"));
+}
+
 // RFC 8259, 6: numbers may be larger than a double.
 TEST_F(UntrustedFiles, NumbersThatNoDoubleHolds) {
   WriteText(Output() + "/communication.json", R"j({"step1": {"collective": {"hcom_allReduce__1_0_1@1": {"Communication Time Info": {"Elapse Time(ms)": 1e999}}}}})j");
