@@ -126,8 +126,10 @@ profd.table = function (columns, rows, options) {
       (options.filters || []).every((filter) => !state.filters[filter.name] || profd.filterText(filter, row) === state.filters[filter.name]));
     if (state.sort >= 0) {
       const value = columns[state.sort].value;
-      const order = (a, b) => a === b ? 0 : a === null || a === undefined ? 1 : b === null || b === undefined ? -1 : a < b ? -1 : 1;
-      found = found.slice().sort((a, b) => (state.down ? -1 : 1) * order(value(a), value(b)));
+      const known = (each) => each !== null && each !== undefined;
+      // What is not known comes last in both directions.
+      const order = (a, b) => !known(a) || !known(b) ? known(b) - known(a) : a === b ? 0 : (a < b) === state.down ? 1 : -1;
+      found = found.slice().sort((a, b) => order(value(a), value(b)));
     }
     return found;
   };

@@ -312,6 +312,14 @@ class Report(unittest.TestCase):
         self.assertIn("Operators of the type Type4", self.text())
         self.assertEqual(self.browser.run("return document.querySelectorAll('main a:not([href]), main [onclick]').length"), 0)
 
+    def test_unknown_values_are_sorted_to_the_end(self):
+        self.open("run", "operators")
+        for clicks, want in ((1, ["3", "2", "1", "-"]), (2, ["1", "2", "3", "-"])):
+            cells = self.browser.run("const table = profd.table([{name: 'x', value: (row) => row, number: true}], [2, null, 3, 1]); "
+                                     f"document.querySelector('main').append(table); for (let i = 0; i < {clicks}; ++i) table.querySelector('th button').click(); "
+                                     "return [...table.querySelectorAll('td')].map((cell) => cell.innerText)")
+            self.assertEqual(cells, want)
+
     def test_timeline(self):
         self.open("run", "timeline?search=kernel_3")
         found = self.browser.run("return [profd.timeline.model.lanes.map((lane) => [lane.group, lane.name, lane.count]), profd.timeline.model.flows.size]")
