@@ -66,17 +66,19 @@ profd.pipelinePage = function (rank, query) {
 // Numbers of ranks are those within the group. Of more groups the table below has all.
 profd.mostHeats = 4;
 profd.heat = function (links, group) {
-  const ranks = Array.from(new Set(links.flatMap((link) => [link.src, link.dst]))).sort((a, b) => a - b || (a < b ? -1 : 1));
-  if (ranks.length > 64) return null;
+  const ranks = (field) => Array.from(new Set(links.map((link) => link[field]))).sort((a, b) => a - b || (a < b ? -1 : 1));
+  const sources = ranks('src');
+  const targets = ranks('dst');
+  if (sources.length > 64 || targets.length > 64) return null;
   const speeds = new Map(links.map((link) => [link.src + ' ' + link.dst, link]));
   const most = Math.max(...links.map((link) => link.bandwidth_gb_s || 0), 1e-9);
   return profd.element('div', {class: 'scroll'}, profd.element('table', {class: 'heat'}, profd.element('caption', {}, group && 'Group ' + group),
-    profd.element('tr', {}, profd.element('th', {}, 'GB/s from, to'), ranks.map((rank) => profd.element('th', {scope: 'col'}, rank))),
-    ranks.map((from) => profd.element('tr', {}, profd.element('th', {scope: 'row'}, from), ranks.map((to) => {
+    profd.element('tr', {}, profd.element('th', {}, 'GB/s from, to'), targets.map((rank) => profd.element('th', {scope: 'col'}, rank))),
+    sources.map((from) => profd.element('tr', {}, profd.element('th', {scope: 'row'}, from), targets.map((to) => {
       const link = speeds.get(from + ' ' + to);
       if (!link) return profd.element('td', {}, '');
       const part = (link.bandwidth_gb_s || 0) / most;
-      return profd.element('td', {title: link.transport, style: {background: 'hsl(' + Math.round(part * 120) + ' 60% 45%)', color: '#fff'}},
+      return profd.element('td', {title: link.transport, style: {background: 'hsl(' + Math.round(part * 120) + ' 60% 33%)', color: '#fff'}},
         profd.number(link.bandwidth_gb_s, 2));
     })))));
 };

@@ -279,6 +279,12 @@ class Report(unittest.TestCase):
             self.assertIn(f"{each['computing_ms']:.3f}", text)
         self.assert_quiet()
 
+    def test_links_have_a_row_for_each_rank_that_sent(self):
+        self.open("little")
+        links = [{"src": 3, "dst": to, "transport": "HCCS", "bandwidth_gb_s": to} for to in (10, 1, 2)]
+        cells = self.browser.run(f"return [...profd.heat({json.dumps(links)}, 'dp').querySelectorAll('tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+        self.assertEqual(cells, [["GB/s from, to", "1", "2", "10"], ["3", "1.00", "2.00", "10.00"]])
+
     def test_a_line_for_each_stream_of_reduces(self):
         """Also where MindInsight's names end in that of the operator."""
         self.open("little")
