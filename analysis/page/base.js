@@ -22,7 +22,7 @@ profd.number = function (value, decimals) {
   if (value === null || value === undefined || Number.isNaN(value)) return '-';
   if (typeof value !== 'number') return String(value);
   if (Number.isInteger(value) && decimals === undefined) return value.toLocaleString('en');
-  const digits = decimals === undefined ? (Math.abs(value) >= 100 ? 1 : 3) : decimals;
+  const digits = decimals === undefined ? 3 : decimals;
   return value.toLocaleString('en', {minimumFractionDigits: digits, maximumFractionDigits: digits});
 };
 profd.percent = (part) => part === null || part === undefined ? '-' : profd.number(part * 100, 1) + ' %';
@@ -119,6 +119,8 @@ profd.table = function (columns, rows, options) {
   const body = profd.element('tbody');
   const paging = profd.element('div', {class: 'paging'});
   const head = profd.element('tr');
+  // One number of decimals in a column: the points stand below each other.
+  const decimals = columns.map((column) => column.number && rows.some((row) => typeof column.value(row) === 'number' && !Number.isInteger(column.value(row))) ? 3 : undefined);
 
   const chosen = function () {
     const words = state.search.toLowerCase();
@@ -140,9 +142,10 @@ profd.table = function (columns, rows, options) {
     body.replaceChildren(...found.slice(state.page * size, (state.page + 1) * size).map((row) => {
       const target = options.link && options.link(row);
       const cells = columns.map((column, i) => {
-        const text = column.text ? column.text(row) : column.number ? profd.number(column.value(row)) : column.value(row);
+        const text = column.text ? column.text(row) : column.number ? profd.number(column.value(row), decimals[i]) : column.value(row);
         const shown = text === null || text === undefined ? '-' : text;
-        return profd.element('td', {class: column.number ? 'number' : 'name'},
+        // A name of ordinary length is not broken; where all do not fit, the table scrolls.
+        return profd.element('td', {class: column.number ? 'number' : 'name', style: column.number ? {} : {minWidth: Math.min(String(shown).length + 4, 34) + 'ch'}},
           i === 0 && target ? profd.element('a', {href: target}, shown) : shown);
       });
       return profd.element('tr', {class: target ? 'link' : null, onclick: target ? () => { location.hash = target; } : null}, cells);

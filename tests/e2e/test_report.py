@@ -255,7 +255,7 @@ class Report(unittest.TestCase):
     def test_marks(self):
         self.open("run", "marks")
         cells = self.browser.run("return Array.from(document.querySelectorAll('.table')[0].querySelectorAll('tbody tr')).map((row) => row.innerText.split('\\t'))")
-        self.assertEqual([row[:4] for row in cells], [["mark_1", "loader", "5", "0.250"], ["mark_0", "loader", "5", "0"]])
+        self.assertEqual([row[:4] for row in cells], [["mark_1", "loader", "5", "0.250"], ["mark_0", "loader", "5", "0.000"]])
         self.assertEqual(self.browser.run("return document.querySelectorAll('.table')[1].querySelectorAll('tbody tr').length"), 10)
         self.assert_quiet()
 
@@ -317,6 +317,24 @@ class Report(unittest.TestCase):
         self.go("#/operators?type=Type4")
         self.assertIn("Operators of the type Type4", self.text())
         self.assertEqual(self.browser.run("return document.querySelectorAll('main a:not([href]), main [onclick]').length"), 0)
+
+    def test_a_column_has_one_number_of_decimals(self):
+        self.open("run", "operators")
+        for numbers, want in (([2500.5, 0.25, 0, None], ["2,500.500", "0.250", "0.000", "-"]), ([2500, 0], ["2,500", "0"])):
+            cells = self.browser.run("return [...profd.table([{name: 'x', value: (row) => row, number: true}], "
+                                     f"{json.dumps(numbers)}).querySelectorAll('td')].map((cell) => cell.textContent)")
+            self.assertEqual(cells, want)
+
+    def test_a_name_of_ordinary_length_is_on_one_line(self):
+        """However many columns stand beside it."""
+        self.open("run", "operators")
+        heights = self.browser.run("""const columns = [{name: 'a', value: () => 'ASCEND_GLOBAL_LOG_LEVEL'}, {name: 'b', value: () => 'x'.repeat(200)}];
+            for (let i = 0; i < 20; ++i) columns.push({name: 'long heading ' + i, value: () => i, number: true});
+            const table = profd.table(columns, [0]);
+            document.querySelector('main').append(table);
+            return [...table.querySelectorAll('td')].map((cell) => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; })""")
+        self.assertEqual(heights[0], 1)
+        self.assertGreater(heights[1], 1)
 
     def test_unknown_values_are_sorted_to_the_end(self):
         self.open("run", "operators")
