@@ -151,6 +151,21 @@ TEST(RankTest, SharesOfAStepAreWhatLiesInIt) {
   EXPECT_DOUBLE_EQ(StepSharesOf(rank).at(0).free, 7);
 }
 
+TEST(LinksTest, RanksAreInTheOrderOfTheirNumbers) {
+  Rank rank;
+  for (const char* to : {"10", "2", "1"}) {
+    Link link;
+    link.source = rank.Text("0");
+    link.destination = rank.Text(to);
+    rank.links.push_back(link);
+  }
+  const Json links = LinksView(rank);
+  ASSERT_EQ(links.size(), 3u);
+  EXPECT_EQ(links[0]["dst"], "1");
+  EXPECT_EQ(links[1]["dst"], "2");
+  EXPECT_EQ(links[2]["dst"], "10");
+  EXPECT_EQ(links[2]["src"], "0");
+}
 
 TEST(TimelineDataTest, KeepsTheLongestAndTheirFlows) {
   Rank rank;

@@ -91,7 +91,9 @@ profd.communicationPage = function (rank) {
   const transports = operations.flatMap((op) => op.transports.map((each) => Object.assign({name: op.name}, each)));
   const between = links.filter((link) => link.src !== link.dst);
   const groups = Array.from(new Set(between.map((link) => link.group)));
-  const linkColumns = [{name: 'From', value: (link) => link.src}, {name: 'To', value: (link) => link.dst}, {name: 'Transport', value: (link) => link.transport},
+  // Numbers of ranks come as texts.
+  const end = (name, field) => ({name: name, value: (link) => /^\d+$/.test(link[field]) ? Number(link[field]) : link[field], number: true});
+  const linkColumns = [end('From', 'src'), end('To', 'dst'), {name: 'Transport', value: (link) => link.transport},
     {name: 'Size', unit: 'MB', value: (link) => link.size_mb, number: true}, {name: 'Time', unit: 'ms', value: (link) => link.time_ms, number: true},
     {name: 'Bandwidth', unit: 'GB/s', value: (link) => link.bandwidth_gb_s, number: true}, {name: 'Reference', unit: 'GB/s', value: (link) => link.reference_gb_s, number: true},
     {name: 'Group', value: (link) => link.group}];

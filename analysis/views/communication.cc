@@ -85,17 +85,20 @@ Json CommunicationView(const Rank& rank) {
 }
 
 Json LinksView(const Rank& rank) {
-  std::map<std::tuple<std::string_view, std::string_view, std::string_view, std::string_view>, std::pair<double, double>> links;
+  // Ranks are texts of numbers: 2 comes before 10.
+  using Number = std::pair<size_t, std::string_view>;
+  const auto number = [&rank](TextId id) { return Number(rank.TextOf(id).size(), rank.TextOf(id)); };
+  std::map<std::tuple<std::string_view, Number, Number, std::string_view>, std::pair<double, double>> links;
   for (const Link& link : rank.links) {
     if (link.part) continue;
-    auto& [mb, ms] = links[{rank.TextOf(link.group), rank.TextOf(link.source), rank.TextOf(link.destination), rank.TextOf(link.transport)}];
+    auto& [mb, ms] = links[{rank.TextOf(link.group), number(link.source), number(link.destination), rank.TextOf(link.transport)}];
     mb += link.size_mb;
     ms += link.time_ms;
   }
   Json list = Json::array();
   for (const auto& [key, sum] : links) {
     const auto& [group, source, destination, transport] = key;
-    list.push_back({{"group", group}, {"src", source}, {"dst", destination}, {"transport", transport},
+    list.push_back({{"group", group}, {"src", source.second}, {"dst", destination.second}, {"transport", transport},
                     {"size_mb", sum.first}, {"time_ms", sum.second}, {"bandwidth_gb_s", Speed(sum.first, sum.second)},
                     {"reference_gb_s", OrNull(ReferenceOf(transport))}});
   }
