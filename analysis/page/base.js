@@ -200,6 +200,8 @@ profd.chart = function (label, config, height) {
 
 // lines: {name, x: [], y: []}; the unit stands on the axis.
 profd.lines = function (label, lines, xTitle, yTitle) {
+  lines = lines.filter((line) => line.y.some((value) => value !== null && value !== undefined));
+  if (!lines.length) return profd.none(label);
   // There is no step 49.5.
   const whole = lines.every((line) => line.x.every(Number.isInteger));
   return profd.chart(label, {

@@ -32,7 +32,11 @@ profd.shareBar = function (parts, unit) {
 
 profd.overallPanel = function (rank) {
   const all = rank && rank.overall;
-  if (!all) return profd.panel('Time of the device', profd.none('Operators', 'profctl start --task-time l1 records them.'));
+  if (!all) {
+    // MindSpore's raw logs and what MindInsight makes of them.
+    const why = rank && (rank.operators || []).length ? profd.none('When the device communicated') : profd.none('Operators', 'profctl start --task-time l1 records them.');
+    return profd.panel('Time of the device', why);
+  }
   return profd.panel('Time of the device', profd.figures([['End to end', profd.number(all.e2e_ms, 3) + ' ms'],
     ['Communication in all', profd.number(all.communication_ms, 3) + ' ms'], ['Overlapped', profd.number(all.overlapped_ms, 3) + ' ms']]),
   profd.shareBar([{name: 'Computing', value: all.computing_ms}, {name: 'Communication, not overlapped', value: all.uncovered_communication_ms},

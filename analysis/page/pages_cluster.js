@@ -7,6 +7,8 @@ profd.clusterPage = function () {
   if (!cluster) return profd.none('Several ranks', 'Give the directories of all ranks, or a folder of them.');
   const column = (name, field, unit) => ({name: name, unit: unit, value: (row) => row[field], number: typeof unit === 'string'});
   const ms = (name, field) => column(name, field, 'ms');
+  // Of operations that ranks met in; of none nothing is known.
+  const met = (name, field) => ({name: name, value: (row) => row.operations ? row[field] : null, number: true});
   const count = (name, field) => ({name: name, value: (row) => row[field], number: true});
   const known = (rows, columns) => columns.filter((each) => rows.some((row) => each.value(row) !== null && each.value(row) !== undefined));
   // A panel with a table of those columns that have a value; none of an empty list.
@@ -22,8 +24,8 @@ profd.clusterPage = function () {
     [field + '_mean']: stage[field] && stage[field].mean, [field + '_max']: stage[field] && stage[field].max}))));
   return profd.element('div', {},
     list('Ranks, a step on average', ranks, rank.concat([count('Stage', 'stage'), count('DP', 'dp'), count('PP', 'pp'), count('TP', 'tp')],
-      parts.map(([field, name]) => ms(name, field)), [ms('Waits for others', 'waits_ms'), ms('Others wait for it', 'others_wait_ms'), count('Comes last to', 'last_of'),
-        count('Outlier of', 'votes'), count('Operations', 'operations')]), 'ranks', chart),
+      parts.map(([field, name]) => ms(name, field)), [ms('Waits for others', 'waits_ms'), ms('Others wait for it', 'others_wait_ms'), met('Comes last to', 'last_of'),
+        met('Outlier of', 'votes'), met('Operations', 'operations')]), 'ranks', chart),
     list('Steps over all ranks', steps, [count('Step', 'step'), count('Ranks', 'ranks')].concat(parts.flatMap(([field, name]) =>
       [ms(name + ', least', field + '_min'), ms('mean', field + '_mean'), ms('most', field + '_max'), count('of rank', field + '_rank')])), 'cluster_steps'),
     list('Stages of the pipeline, a step on average', stages, [count('Stage', 'stage'), count('Ranks', 'ranks')].concat(parts.flatMap(([field, name]) =>

@@ -119,7 +119,7 @@ profd.memoryPage = function (rank) {
   const lines = memory.components.flatMap((component) => kinds.filter(([field]) => component[field].some((value) => value !== null)).map(([field, name]) =>
     ({name: component.component + ' ' + name, x: component.time_ms, y: component[field]})));
   return profd.element('div', {},
-    profd.panel('Memory over time', lines.length ? profd.lines('Memory', lines, 'ms', 'MB') : profd.none('Memory over time'),
+    profd.panel('Memory over time', profd.lines('Memory over time', lines, 'ms', 'MB'),
       memory.fragmentation === null ? null : profd.element('p', {}, 'Reserved and not in use at the peak: ' + profd.percent(memory.fragmentation))),
     profd.panel('Peaks', profd.table([{name: 'Component', value: (row) => row.component}, {name: 'Allocated', unit: 'MB', value: (row) => row.peak_allocated_mb, number: true},
       {name: 'Reserved', unit: 'MB', value: (row) => row.peak_reserved_mb, number: true}, {name: 'Active', unit: 'MB', value: (row) => row.peak_active_mb, number: true},

@@ -318,6 +318,22 @@ class Report(unittest.TestCase):
         self.assertIn("Operators of the type Type4", self.text())
         self.assertEqual(self.browser.run("return document.querySelectorAll('main a:not([href]), main [onclick]').length"), 0)
 
+    def test_what_is_not_known_is_a_sentence(self):
+        self.open("run", "cluster")
+        # Steps that two ranks marked, of which no operator was recorded.
+        self.browser.run("""for (const row of profd.data.cluster.rank_times) {
+              Object.assign(row, {computing_ms: null, uncovered_communication_ms: null, free_ms: null, last_of: 0, votes: 0, operations: 0});
+            }
+            const rank = profd.data.ranks[0];
+            rank.overall = null;
+            document.querySelector('main').replaceChildren(profd.clusterPage().firstChild, profd.overallPanel(rank), profd.overallPanel(Object.assign({}, rank, {operators: []})))""")
+        text = self.text()
+        for part in ("Mean step by rank: not recorded.", "When the device communicated: not recorded.",
+                     "Operators: not recorded. profctl start --task-time l1 records them."):
+            self.assertIn(part, text)
+        self.assertEqual(self.browser.run("return document.querySelectorAll('main canvas').length"), 0)
+        self.assertNotIn("Comes last to", text)
+
     def test_a_column_has_one_number_of_decimals(self):
         self.open("run", "operators")
         for numbers, want in (([2500.5, 0.25, 0, None], ["2,500.500", "0.250", "0.000", "-"]), ([2500, 0], ["2,500", "0"])):
