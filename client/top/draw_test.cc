@@ -47,6 +47,17 @@ TEST(DrawTest, GoldenScreensOfActivity) {
   EXPECT_NE(Screen(model, view, {160, 40}).find("FRAMEWORK"), std::string::npos);
 }
 
+TEST(DrawTest, AdviceAndCommandAreWholeOnANarrowScreen) {
+  Model model = MakeModel(2, 60);
+  v1::GetAdviceResponse advice;
+  advice.add_advice()->set_check("slow_rank");
+  advice.mutable_advice(0)->set_pid(4700);
+  model.SetAdvice(advice);
+  EXPECT_NE(Screen(model, {}, {80, 24}).find("    TIME ADVICE       COMMAND"), std::string::npos);
+  model.SetActivity(MakeActivity(2));
+  EXPECT_NE(Screen(model, {}, {80, 24}).find(" slow_rank"), std::string::npos);
+}
+
 TEST(DrawTest, WhatIsNotKnownYetIsNoSum) {
   EXPECT_NE(Screen(MakeModel(8, 0), {}, {80, 24}).find("util -  power -  jobs"), std::string::npos);
 }

@@ -97,14 +97,15 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
   const bool active = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.activity; });
   const bool memory = wide || !active;
   const bool user = wide && (!active || frame->size().columns >= 140);
-  std::vector<Column> columns = {{"JOB", wide ? 20 : active ? 10 : 12}, {"RANK", 5, true}, {"PID", 8, true}};
+  const bool advised = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.advice.empty(); });
+  const int job = wide ? 20 : active && advised ? 8 : active || advised ? 10 : 12;
+  std::vector<Column> columns = {{"JOB", job}, {"RANK", 5, true}, {"PID", 8, true}};
   columns.push_back({"NPU", memory ? 7 : 5});
   if (memory) columns.push_back({"HBM", 6, true});
   columns.insert(columns.end(), {{"STEP", 8, true}, {"TIME", 8, true}});
   if (active) {
     columns.insert(columns.end(), {{"COMP", 4, true}, {"COMM", 4, true}, {"FREE", 4, true}, {"KERN/S", 6, true}});
   }
-  const bool advised = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.advice.empty(); });
   if (advised) columns.push_back({"ADVICE", wide ? 20 : 12});
   if (user) columns.insert(columns.end(), {{"USER", 10}, {"FRAMEWORK", 10}});
   if (wide) columns.push_back({"STATE", 14});
