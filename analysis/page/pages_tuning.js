@@ -2,10 +2,10 @@
 'use strict';
 var profd = window.profd || (window.profd = {});
 
-profd.tuningGain = (row) => row.gain_percent === null ? '-' : profd.number(row.gain_percent, 2) + ' %';
+profd.tuningGain = (row) => row.gain_percent === null ? '-' : profd.number(row.gain_percent, 2);
 
 // Of models and subgraphs it is cut, as the tool writes it.
-profd.tuningCut = (row) => row.gain_percent === null ? '-' : profd.number(Math.trunc(row.gain_percent * 100 + Math.sign(row.gain_percent) * 1e-6) / 100, 2) + ' %';
+profd.tuningCut = (row) => row.gain_percent === null ? '-' : profd.number(Math.trunc(row.gain_percent * 100 + Math.sign(row.gain_percent) * 1e-6) / 100, 2);
 
 profd.tuningRows = function (name, unit, first, rows, file) {
   const columns = first.concat([{name: 'Before', unit: unit, value: (row) => row['before_' + unit], number: true},
