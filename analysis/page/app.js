@@ -5,7 +5,7 @@ var profd = window.profd || (window.profd = {});
 profd.routes = [
   {name: 'runs', title: 'Runs', served: true, make: () => profd.runsPage()},
   {name: 'overview', title: 'Overview', make: (rank, query) => profd.overviewPage(rank, query)},
-  {name: 'advice', title: 'Advice', make: (rank, query) => profd.advicePage()},
+  {name: 'advice', title: 'Advice', make: (rank, query) => profd.advicePage(query)},
   {name: 'cluster', title: 'Cluster', wanted: () => profd.data.cluster, make: () => profd.clusterPage()},
   {name: 'steps', title: 'Step trace', make: (rank, query) => profd.stepsPage(rank, query)},
   {name: 'operators', title: 'Operators', make: (rank, query) => profd.operatorsPage(rank, query)},

@@ -106,7 +106,7 @@ profd.overviewPage = function (rank) {
     judged ? 'Nothing stands out.' : ['Neither steps, operators nor a data pipeline are recorded: there is nothing to judge. ',
       (rank.hardware || []).length ? profd.element('a', {href: profd.address('hardware')}, 'See the hardware counters.') : null])
     : profd.element('ul', {class: 'hints'}, urgent.map((finding) => item([profd.priorityLabel(finding.priority), ' ',
-      profd.element('a', {href: profd.address('advice')}, finding.title)], finding.evidence)),
+      profd.element('a', {href: profd.address('advice', {finding: finding.check})}, finding.title)], finding.evidence)),
     hints.slice(0, 12).map((hint) => item(hint.text, hint.evidence)));
   const problems = profd.data.problems || [];
   return profd.element('div', {},
@@ -150,7 +150,7 @@ profd.stepsPage = function (rank, query) {
       profd.element('div', {class: 'controls'}, profd.element('label', {}, 'Step ', chooser)), profd.stepParts(step), profd.stepGraph(step),
       points ? profd.element('p', {class: 'none'}, 'Forward starts with ' + (points.fp_start || '?') + '; backward ends with ' + (points.bp_end || '?')) : null),
     spread ? profd.panel('Lengths of steps', profd.figures([['Least', profd.number(spread.min_ms, 3) + ' ms'], ['Median', profd.number(spread.p50_ms, 3) + ' ms'],
-      ['Mean', profd.number(spread.mean_ms, 3) + ' ms'], ['99 %', profd.number(spread.p99_ms, 3) + ' ms'], ['Most', profd.number(spread.max_ms, 3) + ' ms'],
+      ['Mean', profd.number(spread.mean_ms, 3) + ' ms'], ['99th percentile', profd.number(spread.p99_ms, 3) + ' ms'], ['Most', profd.number(spread.max_ms, 3) + ' ms'],
       ['Standard deviation', profd.number(spread.stddev_ms, 3) + ' ms']]),
     spread.outliers.length ? profd.element('p', {}, 'Outliers: ', spread.outliers.slice(0, 50).flatMap((number) =>
       [profd.element('a', {href: profd.address('steps', {step: number})}, String(number)), ' '])) : null) : null,

@@ -106,18 +106,23 @@ profd.adviceSummary = function (findings) {
   return panel;
 };
 
+profd.showFinding = function (check) {
+  const panel = document.getElementById('finding-' + check);
+  if (panel) panel.scrollIntoView();
+};
+
 profd.adviceList = function (findings) {
-  const show = (finding) => () => document.getElementById('finding-' + finding.check).scrollIntoView();
   return profd.panel(profd.adviceWord('findings'), profd.plainTable(['priority', 'dimension', 'finding', 'rank', 'cost'].map(profd.adviceWord), 3,
     findings.map((finding) => profd.element('tr', {}, profd.element('td', {}, profd.priorityLabel(finding.priority)),
       profd.element('td', {}, profd.adviceWord(finding.dimension)),
-      profd.element('td', {class: 'name'}, profd.element('button', {type: 'button', class: 'plain', onclick: show(finding)}, finding.title)),
+      profd.element('td', {class: 'name'}, profd.element('a', {href: profd.address('advice', {finding: finding.check}), onclick: () => profd.showFinding(finding.check)}, finding.title)),
       profd.element('td', {class: 'number'}, finding.rank === null ? '-' : String(finding.rank)),
       profd.element('td', {class: 'number'}, finding.cost_ms === null ? '-' : profd.number(finding.cost_ms, 3))))));
 };
 
-profd.advicePage = function () {
+profd.advicePage = function (query) {
   const findings = (profd.data && profd.data.findings) || [];
+  profd.entered = () => profd.showFinding(query.get('finding'));
   if (!findings.length) return profd.element('p', {class: 'none'}, profd.adviceWord('none'));
   const order = (dimension) => profd.adviceModules.flatMap((module) => module.dimensions).indexOf(dimension);
   // Findings come by priority, which stays the order within a dimension.

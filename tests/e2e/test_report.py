@@ -181,6 +181,17 @@ class Report(unittest.TestCase):
         heads = self.browser.run("return Array.from(document.querySelectorAll('#finding-slow_rank th')).map((each) => each.innerText)")
         self.assertEqual([head.strip() for head in heads[:4]], ["step", "rank", "computing (ms)", "uncovered communication (ms)"])
 
+    def test_the_address_of_a_finding_shows_it(self):
+        self.open("run", "advice?finding=ai_core_performance")
+        seen = "const at = document.getElementById('finding-ai_core_performance').getBoundingClientRect(); return scrollY > 0 && at.top >= -1 && at.top < innerHeight - 50"
+        eventually(lambda: self.browser.run(seen), what="the finding is seen")
+        # Again by its link in the list, though the address stays.
+        self.browser.run("window.scrollTo(0, 0)")
+        self.assertFalse(self.browser.run(seen))
+        self.browser.run("[...document.querySelectorAll('main td a')].find((each) => each.hash.endsWith('finding=ai_core_performance')).click()")
+        eventually(lambda: self.browser.run(seen), what="the finding is seen again")
+        self.assert_quiet()
+
     def test_urgent_advice_is_on_the_overview(self):
         collections = [{"ph": "X", "name": "GC", "cat": "GC", "pid": 1, "tid": 7, "ts": BEGIN_US + 10_000 * i, "dur": 3000} for i in range(3)]
         write(os.path.join(self.folder, "collections", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "trace_view.json", json.dumps(collections))
@@ -189,6 +200,7 @@ class Report(unittest.TestCase):
         self.assertEqual(self.browser.run("return document.querySelector('main .hints .priority').innerText"), "medium")
         self.browser.run("document.querySelector('main .hints a').click()")
         eventually(lambda: self.browser.run("return document.getElementById('finding-gc') !== null"), what="the advice")
+        self.assertIn("finding=gc", self.browser.run("return location.hash"))
         self.assert_quiet()
 
     def test_the_file_of_advise_begins_with_the_advice(self):
