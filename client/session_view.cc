@@ -220,7 +220,7 @@ void PrintSessionHead(std::ostream& out, const v1::Session& session, const Cell&
 
 void PrintStatistics(std::ostream& out, const v1::Session& session, bool color) {
   if (session.status().statistics().empty()) return;
-  Table table({">NPU", ">ENERGY", ">PEAK MEMORY", ">MEAN UTILIZATION", ">ECC CORRECTED",
+  Table table({">NPU", ">ENERGY", ">PEAK MEMORY", ">MEAN UTILISATION", ">ECC CORRECTED",
                ">ECC UNCORRECTED"});
   for (const v1::DeviceStatistics& one : session.status().statistics()) {
     auto count = [](bool known, uint64_t errors, Tone tone) {

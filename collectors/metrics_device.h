@@ -61,7 +61,7 @@ inline constexpr auto kDeviceMetrics = [] {
       {"atlas_npu_core_utilization_ratio", kGauge, kDevice, "core,kind", "ratio",
        "Share of time a single core was busy; off by default", "DCMI 37"},
       {"atlas_npu_profiling_active", kGauge, kDevice, "", "",
-       "1 while task profiling runs on the NPU, which makes its utilization read 0", "DCMI 37"},
+       "1 while task profiling runs on the NPU, which makes its utilisation read 0", "DCMI 37"},
       {"atlas_npu_frequency_hertz", kGauge, kDevice, "domain", "hertz",
        "Current clock of a domain", "DCMI 7, 8, 9, 12; channel 132"},
       {"atlas_npu_frequency_rated_hertz", kGauge, kDevice, "domain", "hertz",

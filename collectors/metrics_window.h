@@ -19,7 +19,7 @@ inline constexpr auto kWindowMetrics = [] {
   };
   return std::to_array<MetricSpec>({
       window("atlas_npu_utilization_window_ratio", "atlas_npu_utilization_ratio", "unit,stat",
-             "ratio", "Least, mean and largest utilization of a unit since the previous scrape"),
+             "ratio", "Least, mean and largest utilisation of a unit since the previous scrape"),
       window("atlas_npu_frequency_window_hertz", "atlas_npu_frequency_hertz", "domain,stat",
              "hertz", "Lowest, mean and highest clock of a domain since the previous scrape",
              WindowMean::kOverTime),

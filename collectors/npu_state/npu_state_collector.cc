@@ -218,7 +218,7 @@ class NpuState final : public PolledCollector {
 constexpr CollectorSpec kSpec = {
     .name = "npu_state",
     .source = CollectorSource::kDcmi,
-    .summary = "health, utilization, clocks, power, memory, links and processes of the NPUs",
+    .summary = "health, utilisation, clocks, power, memory, links and processes of the NPUs",
     .default_hz = 1,
     .max_hz = 10,
     .always_on_hz = 1,
