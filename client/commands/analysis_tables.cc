@@ -36,13 +36,13 @@ Column Plain(std::string heading, const char* name) {
   return {std::move(heading), [name](const Json& row) { return Text(row, name); }};
 }
 
-void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns) {
+void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns, size_t means) {
   if (!list.is_array() || list.empty()) return;
   std::vector<std::string> headings;
   headings.reserve(columns.size());
   for (const Column& column : columns) headings.push_back(column.heading);
   Table table(std::move(headings));
-  const size_t shown = std::min(list.size(), kMostRows);
+  const size_t shown = std::min(list.size(), kMostRows + means);
   for (size_t i = 0; i < shown; ++i) {
     std::vector<Cell> cells;
     cells.reserve(columns.size());
@@ -50,7 +50,7 @@ void PrintList(std::ostream& out, bool color, const std::string& title, const Js
     table.AddRow(std::move(cells));
   }
   out << '\n' << title;
-  if (shown < list.size()) out << fmt::format(" ({} of {}; all with --json)", shown, list.size());
+  if (shown < list.size()) out << fmt::format(" ({} of {}; all with --json)", shown - means, list.size() - means);
   out << '\n';
   table.Print(out, color, "  ");
 }

@@ -24,8 +24,8 @@ struct Column {
 Column Ms(std::string heading, const char* name);
 Column Plain(std::string heading, const char* name);
 
-// The first rows of a list, under a title; nothing of an empty one.
-void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns);
+// The first rows of a list, under a title; nothing of an empty one. `means` of them, the first ones, sum up the others.
+void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns, size_t means = 0);
 
 // Of a run's `cluster`.
 void PrintCluster(std::ostream& out, bool color, const Json& cluster);

@@ -35,13 +35,14 @@ void PrintOverall(std::ostream& out, bool color, const Json& ranks) {
 void PrintSteps(std::ostream& out, bool color, const Json& rank) {
   Json rows = Json::array();
   if (rank.contains("step_average") && rank["step_average"].is_object()) rows.push_back(rank["step_average"]);
+  const size_t means = rows.size();
   if (rank.contains("steps") && rank["steps"].is_array()) {
     for (const Json& step : rank["steps"]) rows.push_back(step);
   }
   PrintList(out, color, "Training steps, ms", rows,
             {Plain("STEP", "step"), Ms("TOTAL", "total_ms"), Ms("INTERVAL", "iteration_interval_ms"),
              Ms("FORWARD+BACKWARD", "fp_and_bp_ms"), Ms("TAIL", "tail_ms"), Ms("COMPUTING", "computing_ms"),
-             Ms("NOT OVERLAPPED", "uncovered_communication_ms"), Ms("FREE", "free_ms")});
+             Ms("NOT OVERLAPPED", "uncovered_communication_ms"), Ms("FREE", "free_ms")}, means);
 }
 
 void PrintPipeline(std::ostream& out, bool color, const Json& rank) {

@@ -297,6 +297,16 @@ class Report(unittest.TestCase):
         cells = self.browser.run(f"return [...profd.heat({json.dumps(links)}, 'dp').querySelectorAll('tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
         self.assertEqual(cells, [["GB/s from, to", "1", "2", "10"], ["3", "1.00", "2.00", "10.00"]])
 
+    def test_the_mean_of_the_steps_is_none_of_them(self):
+        output = os.path.join(self.folder, "steps", "r_ascend_pt", "ASCEND_PROFILER_OUTPUT")
+        write(output, "kernel_details.csv", f"Name,Start Time(us),Duration(us)\nMatMul,{BEGIN_US + 1},1\n")
+        events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "Python"}}]
+        events += [{"ph": "X", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 7, "ts": BEGIN_US + 100 * i, "dur": 90} for i in range(20)]
+        write(output, "trace_view.json", json.dumps(events))
+        text = profctl("analyze", os.path.join(self.folder, "steps")).stdout
+        self.assertIn("Training steps, ms (15 of 20; all with --json)\n", text)
+        self.assertEqual(text.count("  0.090  "), 16, text)
+
     def test_a_line_for_each_stream_of_reduces(self):
         """Also where MindInsight's names end in that of the operator."""
         self.open("little")
