@@ -81,7 +81,7 @@ std::optional<Finding> CheckBandwidthImbalance(const CheckInput& input) {
   finding.title = Text("Slow links", "慢链路");
   finding.cost_ms = slow.front().extra_ms();
   finding.priority = PriorityOf(*finding.cost_ms, StepMs(*input.cluster), input.limits);
-  finding.columns = {"link", "transport", "bandwidth_gb_s", "usual_gb_s", "size_mb", "time_ms", "extra_ms"};
+  finding.columns = {"link", "transport", "bandwidth_gb_s", "usual_gb_s", "size_mb", "time_ms", "extra_ms_per_step"};
   constexpr size_t kMostNamed = 3;
   for (const Slow& each : slow) {
     if (finding.rows.size() < kMostNamed) {

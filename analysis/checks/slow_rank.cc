@@ -25,7 +25,7 @@ void AddVotes(const CheckInput& input, Finding* finding) {
   if (most == votes.end() || most->votes == 0 || share(*most) < input.limits.At("slow_rank", "votes")) return;
   const auto index = static_cast<size_t>(most - votes.begin());
   const std::string name = NameOf(input.cluster->At(index));
-  Join(&finding->evidence, kBetweenSentences, Translate({"{} arrives far behind all others at {} of {:collective}", "{} 在 {} / {} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, Counted{most->operations}));
+  Join(&finding->evidence, kBetweenSentences, Translate({"At {1} of {2:collective} {0} arrives far behind all others", "{0} 在 {1} / {2} 个集合通信中远远晚于其他 rank 到达"}, name, most->votes, Counted{most->operations}));
   finding->advice.push_back(Translate({"Look at what {} does before these collectives.", "查看 {} 在这些集合通信之前做了什么。"}, name));
 }
 

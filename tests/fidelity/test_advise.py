@@ -227,6 +227,7 @@ class Advise(AdviseCase):
             return self.ranks(name, [(50_000, 30_000, 20_000)] * 4, communication__json=made)
         got = self.assert_limit("bandwidth_imbalance", run("even", 31.25), run("slow", 31.5), "high", cost=6.5, rows=1)
         self.assertRegex(got["evidence"], r"^RDMA of rank 2.*: 3\.175 GB/s, 4\.000 is usual$")
+        self.assertEqual(dict(zip(got["table"]["columns"], got["table"]["rows"][0]))["extra_ms_per_step"], 6.5)
         self.assertNotIn("bandwidth_imbalance", found(run("little", 31.5, 49)))
 
     def test_links_by_step(self):
