@@ -76,7 +76,7 @@ profd.findingPanel = function (finding) {
   if (finding.rank !== null) facts.push('rank ' + finding.rank);
   if (finding.cost_ms !== null) facts.push(profd.number(finding.cost_ms, 3) + ' ' + profd.adviceWord('perStep'));
   const panel = profd.panel(finding.title, profd.element('p', {}, profd.priorityLabel(finding.priority), ' ' + facts.join(', ')),
-    profd.element('p', {}, finding.evidence + (profd.adviceLanguage() === 'zh' ? '。' : '.')),
+    profd.element('p', {}, finding.evidence.replace(/^rank /, 'Rank ') + (profd.adviceLanguage() === 'zh' ? '。' : '.')),
     finding.merged.length ? profd.element('ul', {class: 'merged'}, finding.merged.map((each) =>
       profd.element('li', {}, profd.adviceWord('merged') + ' (' + each.check + '): ' + each.title + ': ' + each.evidence))) : null,
     finding.advice.length ? profd.element('div', {}, profd.element('h4', {}, profd.adviceWord('suggestions')),

@@ -364,15 +364,17 @@ class Report(unittest.TestCase):
             self.assertEqual(cells, want)
 
     def test_a_name_of_ordinary_length_is_on_one_line(self):
-        """However many columns stand beside it."""
+        """However many columns stand beside it; a heading, too."""
         self.open("run", "operators")
-        heights = self.browser.run("""const columns = [{name: 'a', value: () => 'ASCEND_GLOBAL_LOG_LEVEL'}, {name: 'b', value: () => 'x'.repeat(200)}];
+        heights = self.browser.run("""const columns = [{name: 'a', value: () => 'ASCEND_GLOBAL_LOG_LEVEL'}, {name: 'b', value: () => 'x'.repeat(200)}, {name: 'Output shapes', value: () => null}];
             for (let i = 0; i < 20; ++i) columns.push({name: 'long heading ' + i, value: () => i, number: true});
             const table = profd.table(columns, [0]);
             document.querySelector('main').append(table);
-            return [...table.querySelectorAll('td')].map((cell) => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; })""")
-        self.assertEqual(heights[0], 1)
-        self.assertGreater(heights[1], 1)
+            return [...table.querySelectorAll('td, th button')].map((cell) => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; })""")
+        headings, cells = heights[:23], heights[23:]
+        self.assertEqual(headings, [1] * 23)
+        self.assertEqual(cells[0], 1)
+        self.assertGreater(cells[1], 1)
 
     def test_unknown_values_are_sorted_to_the_end(self):
         self.open("run", "operators")
