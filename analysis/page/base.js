@@ -109,6 +109,13 @@ profd.filterText = function (filter, row) {
   return value === null || value === undefined ? '-' : String(value);
 };
 
+// One number of decimals for a column: the points stand below each other. Of times below 0.1 ms the ns are shown, too.
+profd.decimalsOf = function (values) {
+  const numbers = values.filter((value) => typeof value === 'number');
+  if (numbers.every(Number.isInteger)) return undefined;
+  return numbers.every((value) => Math.abs(value) < 0.1) ? 6 : 3;
+};
+
 // columns: {name, unit, value(row), text(row), number}. options: {search(row), filters: [{name, value(row)}], link(row),
 // file, rows a page, query: {search, filter...} to begin with}.
 profd.table = function (columns, rows, options) {
@@ -119,8 +126,7 @@ profd.table = function (columns, rows, options) {
   const body = profd.element('tbody');
   const paging = profd.element('div', {class: 'paging'});
   const head = profd.element('tr');
-  // One number of decimals in a column: the points stand below each other.
-  const decimals = columns.map((column) => column.number && rows.some((row) => typeof column.value(row) === 'number' && !Number.isInteger(column.value(row))) ? 3 : undefined);
+  const decimals = columns.map((column) => column.number && !column.text ? profd.decimalsOf(rows.map(column.value)) : undefined);
 
   const chosen = function () {
     const words = state.search.toLowerCase();

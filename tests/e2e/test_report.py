@@ -358,7 +358,8 @@ class Report(unittest.TestCase):
 
     def test_a_column_has_one_number_of_decimals(self):
         self.open("run", "operators")
-        for numbers, want in (([2500.5, 0.25, 0, None], ["2,500.500", "0.250", "0.000", "-"]), ([2500, 0], ["2,500", "0"])):
+        for numbers, want in (([2500.5, 0.25, 0, None], ["2,500.500", "0.250", "0.000", "-"]), ([2500, 0], ["2,500", "0"]),
+                              ([0.000001, 0.0995], ["0.000001", "0.099500"])):
             cells = self.browser.run("return [...profd.table([{name: 'x', value: (row) => row, number: true}], "
                                      f"{json.dumps(numbers)}).querySelectorAll('td')].map((cell) => cell.textContent)")
             self.assertEqual(cells, want)
