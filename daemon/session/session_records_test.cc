@@ -27,7 +27,8 @@ class SessionRecordsTest : public ::testing::Test {
   }
   std::vector<std::string> Listed(const Peer& peer) const {
     std::vector<std::string> ids;
-    for (const v1::Session& session : records_.List(peer, {}).sessions()) ids.push_back(session.session_id());
+    const v1::ListSessionsResponse list = records_.List(peer, {});
+    for (const v1::Session& session : list.sessions()) ids.push_back(session.session_id());
     return ids;
   }
 
