@@ -22,7 +22,7 @@ constexpr std::string_view kWhereFrom =
     "--tls-dir DIR (ca.crt, client.crt, client.key) or --tls-ca, --tls-cert, --tls-key name the "
     "files;\nthe node's administrator issues them (profctl tls init, docs/many-nodes.md).";
 
-Status Problem(std::string text) { return {StatusCode::kUnauthenticated, std::move(text)}; }
+Status TlsProblem(std::string text) { return {StatusCode::kUnauthenticated, std::move(text)}; }
 
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
@@ -30,20 +30,20 @@ Result<std::string> ReadPem(const std::string& path, std::string_view what, bool
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (!fd.valid() || ::fstat(fd.get(), &info) != 0) {
-    return Problem(
+    return TlsProblem(
         fmt::format("cannot read {} {}: {}\n{}", what, path, std::generic_category().message(errno),
                     kWhereFrom));
   }
   if (!S_ISREG(info.st_mode) || info.st_size > kMaxFile) {
-    return Problem(fmt::format("{} {} is not a PEM file", what, path));
+    return TlsProblem(fmt::format("{} {} is not a PEM file", what, path));
   }
   if (secret && (info.st_mode & 0077) != 0 && info.st_uid == ::geteuid()) {
-    return Problem(fmt::format("{} {} is open to others (mode {:04o}): chmod 600 {}", what, path,
+    return TlsProblem(fmt::format("{} {} is open to others (mode {:04o}): chmod 600 {}", what, path,
                                info.st_mode & 07777U, path));
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');
   ssize_t got = ::pread(fd.get(), text.data(), text.size(), 0);
-  if (got < 0) return Problem(fmt::format("{}: {}", path, std::generic_category().message(errno)));
+  if (got < 0) return TlsProblem(fmt::format("{}: {}", path, std::generic_category().message(errno)));
   text.resize(static_cast<size_t>(got));
   return text;
 }
@@ -57,26 +57,26 @@ ossl::KeyPtr ParseKey(std::string_view pem) {
 Status CheckPair(const TlsFiles& files, const ClientTls& tls) {
   ossl::X509Ptr certificate = FirstCertificate(tls.certificate_pem);
   if (certificate == nullptr) {
-    return Problem(fmt::format("{} holds no certificate (PEM)", files.certificate));
+    return TlsProblem(fmt::format("{} holds no certificate (PEM)", files.certificate));
   }
   if (FirstCertificate(tls.ca_pem) == nullptr) {
-    return Problem(fmt::format("{} holds no certificate (PEM)", files.ca));
+    return TlsProblem(fmt::format("{} holds no certificate (PEM)", files.ca));
   }
   ossl::KeyPtr key = ParseKey(tls.key_pem);
   if (key == nullptr) {
-    return Problem(fmt::format("{} holds no private key without a passphrase (PEM)", files.key));
+    return TlsProblem(fmt::format("{} holds no private key without a passphrase (PEM)", files.key));
   }
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
-    return Problem(fmt::format("{} is not the key of {}", files.key, files.certificate));
+    return TlsProblem(fmt::format("{} is not the key of {}", files.key, files.certificate));
   }
   const ASN1_TIME* until = X509_get0_notAfter(certificate.get());
   if (X509_cmp_current_time(until) < 0) {
-    return Problem(fmt::format("your certificate {} expired on {}; ask for a new one",
+    return TlsProblem(fmt::format("your certificate {} expired on {}; ask for a new one",
                                files.certificate, TimeText(until)));
   }
   const ASN1_TIME* from = X509_get0_notBefore(certificate.get());
   if (X509_cmp_current_time(from) > 0) {
-    return Problem(fmt::format("your certificate {} is valid from {} only; is the clock right?",
+    return TlsProblem(fmt::format("your certificate {} is valid from {} only; is the clock right?",
                                files.certificate, TimeText(from)));
   }
   return Status::Ok();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "export/operators/model.h"
+#include "export/trace/trace_testing.h"
 
 namespace profd::exporting {
 namespace {
@@ -18,7 +19,6 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 constexpr int64_t kMsNs = 1'000'000;
-constexpr int64_t kBeginNs = 1767225600'000'000'000;
 
 operators::Api Call(int64_t begin_ms) {
   operators::Api api;
