@@ -367,6 +367,9 @@ struct Problem {
   std::string where;
   std::string what;
 };
+// Of a dump of a session that runs: it is not damaged.
+inline constexpr std::string_view kUnfinished = "is still being written: what follows is missing";
+inline bool IsDamage(const Problem& problem) { return problem.what != kUnfinished; }
 
 // Of Rank::facts: CPUs that collecting took in the training process, those that its first thread and the one that launches
 // its kernels may run on, and those next to its device (these three as the kernel lists them).

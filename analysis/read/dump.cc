@@ -345,7 +345,7 @@ Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadCont
     return !*context.progress || (*context.progress)();
   });
   if (!report.ok()) return report.status();
-  for (const std::string& dump : report->unfinished) context.problems->push_back({dump, "is still being written: what follows is missing"});
+  for (const std::string& dump : report->unfinished) context.problems->push_back({dump, std::string(kUnfinished)});
   for (const DumpInfo::Problem& problem : report->problems) {
     if (problem.broken) context.problems->push_back({problem.file, problem.what});
   }

@@ -53,6 +53,7 @@ TEST_F(DumpOfARunTest, StillBeingWrittenIsAProblem) {
   auto run = LoadRun({dump}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   EXPECT_THAT(ProblemsOf(*run), ElementsAre("PROF_1: is still being written: what follows is missing"));
+  EXPECT_FALSE(IsDamage(run->problems[0]));
   WriteState(dump, DumpState::kDone);
   run = LoadRun({dump}, {}, {});
   ASSERT_TRUE(run.ok()) << run.status().ToString();

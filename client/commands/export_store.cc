@@ -23,10 +23,12 @@ struct Loaded {
   std::vector<uint64_t> skipped;  // timestamps of sources
   std::string note;    // of servers that were away
   double seconds = 0;
+
+  bool IsDamaged() const { return std::ranges::any_of(problems, analysis::IsDamage); }
 };
 
 Json ToJson(const Loaded& loaded, const std::string& run) {
-  Json json = {{"ok", true}, {"damaged", !loaded.problems.empty()}, {"run", run}, {"seconds", loaded.seconds}, {"skipped_sources", loaded.skipped.size()}};
+  Json json = {{"ok", true}, {"damaged", loaded.IsDamaged()}, {"run", run}, {"seconds", loaded.seconds}, {"skipped_sources", loaded.skipped.size()}};
   if (!loaded.note.empty()) json["note"] = loaded.note;
   json["ranks"] = Json::array();
   for (const analysis::RankLoad& rank : loaded.ranks) json["ranks"].push_back({{"rank", rank.who}, {"rows", rank.rows}, {"bytes", rank.bytes}});
@@ -121,7 +123,7 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   } else {
     Print(io, loaded, run);
   }
-  return loaded.problems.empty() || command.allow_damaged ? kExitOk : kExitPartial;
+  return !loaded.IsDamaged() || command.allow_damaged ? kExitOk : kExitPartial;
 }
 
 }  // namespace profd::client

@@ -16,6 +16,7 @@ from clickhouse_server import ClickHouse, Gate
 from profd_harness import PROFCTL, REPO, eventually, main, profctl, temp_folder
 from test_activity import ActivityCase
 from test_report import make_idle, make_pipeline, make_rank, write
+from text_files import read_json, write_text
 
 DATABASE = "profiles"
 OTHER_NAMES = {"run", "path", "inputs", "store"}  # of the JSON: where a run comes from
@@ -450,6 +451,13 @@ class RecordedJob(ActivityCase, Answers):
         self.assertEqual(facts["manifest.session"], session["session_id"])
         self.assertEqual(facts["manifest.option.task_time"], "l1")
         self.assertGreater(server.number(f"SELECT count() FROM {DATABASE}.slices WHERE layer = 'CANN'"), 0)
+        # That it is still being written is no damage.
+        running = os.path.join(self.folder, "running", os.path.basename(dump))
+        shutil.copytree(dump, running)
+        write_text(running + "/profd_manifest.json", json.dumps(read_json(running, "profd_manifest.json") | {"state": "running"}))
+        done = profctl_json("export", running, "--to", server.url(DATABASE), "--run", "running")
+        self.assertFalse(done["damaged"])
+        self.assertEqual([each["what"] for each in done["problems"]], ["is still being written: what follows is missing"])
         # What is wrong with it is said, and stays with the run.
         damaged = os.path.join(self.folder, os.path.basename(dump))
         shutil.copytree(dump, damaged)
