@@ -137,10 +137,11 @@ std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
   }
   // A range is of the thread that it began on.
   const auto begin = open_.find(key);
-  if (begin == open_.end() || begin->second.slice.t_ns > marker.t_ns) return std::nullopt;
+  if (begin == open_.end()) return std::nullopt;
   Slice slice = std::move(begin->second.slice);
   open_.erase(begin);
-  slice.dur_ns = marker.t_ns - slice.t_ns;
+  // The vendor's clock may step back (in-application 2.7).
+  slice.dur_ns = std::max<int64_t>(marker.t_ns - slice.t_ns, 0);
   return slice;
 }
 

@@ -167,9 +167,14 @@ TEST_F(ActivitySlicesTest, TheDevicesHalfHasTheTextsOfTheHosts) {
   EXPECT_EQ(instant->name, "");
 }
 
-TEST_F(ActivitySlicesTest, AnEndBeforeItsBeginIsNotARange) {
+// in-application 2.7: a negative duration is treated as 0.
+TEST_F(ActivitySlicesTest, ARangeThatEndsBeforeItsBeginHasNoLength) {
   EXPECT_FALSE(Marker(-1, 100, "forward", 1, 7));
-  EXPECT_FALSE(Marker(-1, 99, "", 2, 7));
+  const std::optional<Slice> range = Marker(-1, 99, "", 2, 7);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->t_ns, 100);
+  EXPECT_EQ(range->dur_ns, 0);
+  EXPECT_TRUE(slices_.OpenRanges(2, {}).empty()) << "it has ended";
 }
 
 // docs/export.md: one that crosses the end of the session is clipped there and has a name that shows it.
