@@ -80,9 +80,13 @@ class MindSporeReader {
 
   // `log`: of all its slices, "<directory>/training_trace.46.dev.profiler_default_tag.0".
   void Problem(std::string_view log, std::string what) {
-    const std::map<uint64_t, fs::path> files = files_.Of(log, device_);
-    std::string path = files.empty() ? std::string(log) : files.begin()->second.string();
-    context_.problems->push_back({path.substr(0, path.rfind(".slice_")), std::move(what)});
+    const auto [path, is_new] = paths_.try_emplace(std::string(log), log);
+    if (is_new) {
+      const std::map<uint64_t, fs::path> files = files_.Of(log, device_);
+      if (!files.empty()) path->second = files.begin()->second.string();
+      path->second.resize(std::min(path->second.rfind(".slice_"), path->second.size()));
+    }
+    context_.problems->push_back({path->second, std::move(what)});
   }
 
   // "op_name:Default/Mul-op29 op_type:Mul input_id:0 ... input_shape:"1""
@@ -376,6 +380,8 @@ class MindSporeReader {
     const std::string text = All(kAiCpu);
     std::string_view rest = text;
     constexpr std::string_view kNode = "Node:";
+    uint64_t without_times = 0;
+    std::string first;
     for (size_t at = rest.find(kNode); at != std::string_view::npos; at = rest.find(kNode)) {
       rest.remove_prefix(at + kNode.size());
       const std::string_view one = rest.substr(0, rest.find(kNode));
@@ -396,12 +402,15 @@ class MindSporeReader {
       const auto total = either("totalTime=", "total time =");
       const auto dispatch = either("dispatchTime=", "dispatch time =");
       if (!total || !dispatch) {
-        Problem(kAiCpu, fmt::format("{}: no times: left out", name));
+        if (without_times++ == 0) first = name;
         continue;
       }
       op.total_ms = static_cast<double>(*total) / 1000;
       op.dispatch_ms = static_cast<double>(*dispatch) / 1000;
       rank_.cpu_operators.push_back(op);
+    }
+    if (without_times > 0) {
+      Problem(kAiCpu, fmt::format("{} no times: left out, the first is {}", CountText(without_times, "operator has", "operators have"), first));
     }
   }
 
@@ -433,6 +442,7 @@ class MindSporeReader {
   std::map<std::string, Kind, std::less<>> kinds_;  // by operator
   std::unordered_map<uint64_t, int32_t> tasks_;     // operator by id
   std::map<uint16_t, Odd> odd_;                     // by stream
+  std::map<std::string, std::string> paths_;        // of logs, for problems
   bool sinks_ = false;                              // the data set is a queue of the graph
 };
 

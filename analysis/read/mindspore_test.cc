@@ -163,6 +163,19 @@ TEST_F(MindSporeSlices, AnEmptyLogIsAProblem) {
   EXPECT_THAT(texts_, ::testing::Not(::testing::Contains("the file is empty")));
 }
 
+TEST(MindSporeOperators, OperatorsOfTheAiCpuWithoutTimesAreOneProblem) {
+  const TempDir logs;
+  WriteText(logs / "DATA_PREPROCESS.dev.AICPU.3.slice_0",
+            "[1] Node:GetNext, Run start:1, Run end:2 Thread[1], dispatchTime=87 us, totalTime=989 us\n"
+            "[2] Node:Default/Cast-op1, Run start:3\n[3] Node:Default/Add-op2, Run start:4\n");
+  const auto run = LoadRun({logs.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  EXPECT_EQ(run->ranks.at(0)->cpu_operators.size(), 1u);
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].where, std::string(logs / "DATA_PREPROCESS.dev.AICPU.3"));
+  EXPECT_EQ(run->problems[0].what, "2 operators have no times: left out, the first is Cast");
+}
+
 // A file that was cut in its last line.
 TEST(MindSporeOperators, TensorsThatAreCutAreReported) {
   const TempDir parsed;
