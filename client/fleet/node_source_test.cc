@@ -83,6 +83,7 @@ TEST_F(NodeSourceTest, ErrorHasTheProgramsOutput) {
   auto found = Find(source);
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.status().message(), HasSubstr("exit code 1: slurm_load_jobs error: Invalid job"));
+  EXPECT_EQ(found.status().code(), StatusCode::kUnavailable) << "profctl's exit code 6";
   Program("scontrol", "echo 'JobId=42 JobState=PENDING NodeList= BatchHost='\n");
   EXPECT_THAT(Find(source).status().message(), HasSubstr("Slurm job 42: has no nodes (state PENDING)"));
 }
