@@ -10,7 +10,6 @@
 namespace profd {
 namespace {
 
-using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -293,23 +292,6 @@ TEST_F(VerifyTest, WrongClocksAreFound) {
   EXPECT_THAT(texts, Contains(HasSubstr("device's clock runs at 1.500000")));
   EXPECT_THAT(texts, Contains(HasSubstr("start_info.0: is not on one line")));
   EXPECT_THAT(texts, Contains(HasSubstr("dev_start.log.0: has 1 ns, 2 cycles")));
-}
-
-// dump-format 1.6: start_info and end_info have the same instants.
-TEST_F(VerifyTest, TimesOfTheManifestThatItsControlFilesContradictAreFound) {
-  Write(0, 200);
-  Finish(200);
-  Manifest manifest = DumpReader::OpenPath(path_)->ReadManifest().value();
-  const int64_t end_ns = manifest.end_raw_ns;
-  manifest.end_raw_ns = int64_t{1} << 62;
-  WriteText(path_ + "/profd_manifest.json", Serialize(manifest));
-  EXPECT_THAT(Texts(Verify()), AllOf(Contains(HasSubstr("clocks: device_0/end_info.0: has collectionTimeEnd")),
-                                     Contains(HasSubstr("clocks: host/end_info: has collectionTimeEnd"))));
-  manifest.end_raw_ns = end_ns;
-  manifest.start_wall_ns -= kNsPerSecond;
-  WriteText(path_ + "/profd_manifest.json", Serialize(manifest));
-  EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("clocks: device_0/start_info.0: has collectionTimeBegin"),
-                                           HasSubstr("clocks: host/start_info: has collectionTimeBegin")));
 }
 
 // dump-format 1.2: without one of the two the vendor's analyser makes no timeline and no database, so a dump has them
