@@ -116,7 +116,9 @@ class FakeApi : public ProfdApi {
     if (!daemon_.error.ok()) return daemon_.error;
     daemon_.list_request = request;
     v1::ListSessionsResponse response;
-    for (const auto& [id, session] : daemon_.sessions) *response.add_sessions() = session;
+    for (const auto& [id, session] : daemon_.sessions) {
+      if (request.job_id().empty() || session.spec().target().job_id() == request.job_id()) *response.add_sessions() = session;
+    }
     return response;
   }
   Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) override {

@@ -159,8 +159,8 @@ void ControlReader::InfoJson(const std::string& path, std::string_view text) {
 
 void ControlReader::HostFrequency(const std::string& path, std::string_view text) {
   const std::optional<double> mhz = Positive(text);
-  // Without one timestamps of the host are ns already.
-  if (!mhz && !text.empty()) return Broken(path, fmt::format("the CPU's Frequency \"{:.32}\" is no frequency", text));
+  // Empty, or the driver's answer 0: timestamps of the host are ns already.
+  if (!mhz && !text.empty() && NumberIn<double>(text) != 0) return Broken(path, fmt::format("the CPU's Frequency \"{:.32}\" is no frequency", text));
   place->has_cpu = true;
   place->clock.host_hz = mhz.value_or(0) * 1e6;
 }

@@ -349,8 +349,8 @@ TEST(MindSporeOperators, LinesThatAreCutAndTasksWithoutANameAreProblems) {
   ASSERT_TRUE(run.ok()) << run.status().ToString();
   std::vector<std::string> problems;
   for (const Problem& each : run->problems) problems.push_back(fs::path(each.where).filename().string() + " " + each.what);
-  EXPECT_THAT(problems, ::testing::UnorderedElementsAre("task_desc_info. 1 line makes no sense: left out, the first is line 3",
-                                                        "hwts.log.data.45.dev.profiler_default_tag. task_desc_info names none of its tasks: they are left out",
+  EXPECT_THAT(problems, ::testing::UnorderedElementsAre("Framework.host.vm.task_desc_info.1 1 line makes no sense: left out, the first is line 3",
+                                                        "hwts.log.data.45.dev.profiler_default_tag.1 task_desc_info names none of its tasks: they are left out",
                                                         "minddata_aicpu_1.txt 2 lines make no sense: left out, the first is line 4",
                                                         "device_queue_profiling_1.txt 1 line makes no sense: left out, the first is line 2"));
 }
