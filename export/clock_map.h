@@ -18,6 +18,7 @@ struct ClockFacts {
   int64_t begin_raw_ns = 0;  // start_info clockMonotonicRaw
   int64_t end_us = 0;        // end_info; 0 = none
   int64_t end_raw_ns = 0;
+  int64_t stop_raw_ns = 0;       // manifest: when its channels were stopped
   int64_t host_ns = 0;           // H: host_start clock_monotonic_raw
   uint64_t host_count = 0;       // host_start cntvct
   uint64_t host_count_diff = 0;  // host_start cntvct_diff
@@ -25,6 +26,10 @@ struct ClockFacts {
   uint64_t device_count = 0;     // C: dev_start cntvct
   double device_hz = 0;          // F: hwts_frequency
   double host_hz = 0;            // CPU Frequency; 0 = host timestamps are ns
+
+  // Until when something was recorded. The end may be minutes later: a session waits for the last records of processes.
+  int64_t RecordedToRawNs() const { return stop_raw_ns > 0 && stop_raw_ns < end_raw_ns ? stop_raw_ns : end_raw_ns; }
+  int64_t RecordedToUs() const { return end_us > 0 ? end_us - (end_raw_ns - RecordedToRawNs()) / 1000 : end_us; }
   bool operator==(const ClockFacts&) const = default;
 };
 

@@ -201,6 +201,7 @@ void Scan::FromManifest(Place* place) {
     clock.end_us = manifest.end_wall_ns / 1000;
     clock.end_raw_ns = manifest.end_raw_ns;
   }
+  clock.stop_raw_ns = manifest.stop_raw_ns;
   if (!place->has_cpu && manifest.host_counter_hz > 0) {
     clock.host_hz = manifest.host_counter_hz;
     place->has_cpu = true;

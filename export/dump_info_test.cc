@@ -152,6 +152,7 @@ TEST_F(DumpInfoTest, TheManifestHelpsOut) {
   manifest.rank = 3;
   manifest.start_wall_ns = 1767225600000000000;
   manifest.start_raw_ns = 77;
+  manifest.stop_raw_ns = 88;
   ManifestDevice device;
   device.id = 3;
   device.chip_id = 5;
@@ -188,6 +189,7 @@ TEST_F(DumpInfoTest, TheManifestHelpsOut) {
   EXPECT_EQ(place->chip, 5);
   EXPECT_EQ(place->aicore_mhz, 1650);
   EXPECT_EQ(place->clock.begin_raw_ns, 77);
+  EXPECT_EQ(place->clock.stop_raw_ns, 88);
   EXPECT_EQ(place->clock.host_ns, 1000);
   EXPECT_EQ(place->clock.device_count, 20u);
 }

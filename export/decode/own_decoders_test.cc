@@ -295,6 +295,16 @@ TEST(Marks, RangesAcrossTheSessionsBorderAreClipped) {
   EXPECT_EQ(run.stats.bad_records + run.stats.unpaired, 0u);
 }
 
+// A session waits for its processes up to 100 s (docs/jobs.md); nothing is marked any more then.
+TEST(Marks, RangesEndWhereTheRecordingDoes) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.place().clock.end_us = DecodeRun::kWall / 1000 + 100'000'000;
+  run.place().clock.end_raw_ns = 100'000'000'000;
+  run.place().clock.stop_raw_ns = 10000;
+  run.Feed({"3000\t42\t0\t1\tstep_begin\t\t7\n4000\t42\t0\t1\tpush\tforward\t0\n"});
+  EXPECT_EQ(EventTexts(run), (Texts{"range forward (partial): 4000+6000 of 42:1, rank 0", "step Step 7 (partial): 3000+7000 of 42:1, rank 0"}));
+}
+
 TEST(Marks, OnlyWhatReachesIntoTheWindow) {
   DecodeRun run("marks.tsv", kOwn);
   run.window = {DecodeRun::kWall + 150, DecodeRun::kWall + 250};
@@ -355,6 +365,16 @@ TEST(TsTrackOfOurs, StepsThatCrossTheSessionsBorderAreClipped) {
                                     "step of a device Step 3 (partial): 25000+30000 of 0:4294967295, device 3"}));
   EXPECT_EQ(run.stats.clipped, 2u);
   EXPECT_EQ(run.stats.bad_bytes, 0u);
+}
+
+TEST(TsTrackOfOurs, AStepEndsWhereTheRecordingDoes) {
+  DecodeRun run("ts_track.data");
+  run.place().clock.end_us = DecodeRun::kWall / 1000 + 100'000'000;
+  run.place().clock.end_raw_ns = 100'000'000'000;
+  run.place().clock.stop_raw_ns = 55000;
+  const auto record = StepRecord(5, 2000, 3, true);
+  run.Feed({std::string(reinterpret_cast<const char*>(record.data()), record.size())});
+  EXPECT_EQ(EventTexts(run), (Texts{"step of a device Step 3 (partial): 25000+30000 of 0:4294967295, device 3"}));
 }
 
 // docs/internals.md: the dump of a session that starts at a step starts some time after that step has begun.

@@ -24,7 +24,7 @@ class MarksDecoder final : public EventDecoder {
   explicit MarksDecoder(const DecodeContext& context) : EventDecoder(context) {
     const ClockFacts& facts = clock_.facts();
     begin_ns_ = clock_.HostNs(facts.begin_raw_ns);
-    if (facts.end_us > 0) end_ns_ = clock_.HostNs(facts.end_raw_ns);
+    if (facts.end_us > 0) end_ns_ = clock_.HostNs(facts.RecordedToRawNs());
   }
 
   void Feed(std::span<const std::byte> bytes, bool) override {

@@ -22,7 +22,7 @@ class TsTrackDecoder final : public EventDecoder {
         step_parts_(context.step_parts),
         steps_([this](const StepTraceRow& row) { Row(row); }),
         begin_ns_(clock_.HostNs(clock_.facts().begin_raw_ns)),
-        end_ns_(clock_.facts().end_us > 0 ? clock_.HostNs(clock_.facts().end_raw_ns) : INT64_MIN) {}
+        end_ns_(clock_.facts().end_us > 0 ? clock_.HostNs(clock_.facts().RecordedToRawNs()) : INT64_MIN) {}
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     for (; bytes.size() >= kStepRecordBytes; bytes = bytes.subspan(kStepRecordBytes)) {

@@ -30,7 +30,7 @@ class ActivitySlices {
   };
   // None for the begin of a range, which is shown when it has ended.
   std::optional<Slice> Of(const Batch& batch, size_t row);
-  // After the last row: ranges that have not ended, clipped where the session (`end_us`; 0 = not known) or the window does,
+  // After the last row: ranges that have not ended, clipped where the recording (`end_us`; 0 = not known) or the window ends,
   // or at the last marker where that is later.
   std::vector<Owned> OpenRanges(int64_t end_us, const TimeWindow& window);
   // Whose row it is: pid, rank and device.

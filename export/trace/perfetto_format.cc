@@ -89,7 +89,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
       : shared_(*shared),
         dump_(task.dump),
         begin_ns_(task.place->clock.begin_us * 1000),
-        end_us_(task.place->clock.end_us),
+        end_us_(task.place->clock.RecordedToUs()),
         v6_(IsV6(task.place->chip)),
         utilization_(task.place->aicore_mhz),
         activity_(dump(), *shared->plan.strings),

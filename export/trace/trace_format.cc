@@ -83,7 +83,7 @@ class TraceSink final : public FormatSink, public LayerSink {
       : shared_(*shared),
         dump_(task.dump),
         begin_ns_(task.place->clock.begin_us * 1000),
-        end_us_(task.place->clock.end_us),
+        end_us_(task.place->clock.RecordedToUs()),
         v6_(IsV6(task.place->chip)),
         utilization_(task.place->aicore_mhz),
         activity_(*shared->plan.dumps[task.dump], *shared->plan.strings),

@@ -77,8 +77,11 @@ TEST_F(TraceFormatTest, ProcessesAreNamedOnceAsTheVendorsAre) {
   EXPECT_EQ(all_.size(), 7U);
 }
 
-TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheSession) {
-  dumps_[0]->places[0].clock.end_us = kBeginNs / 1000 + 50;
+TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheRecording) {
+  ClockFacts& clock = dumps_[0]->places[0].clock;
+  clock.end_us = kBeginNs / 1000 + 1050;
+  clock.stop_raw_ns = 1'000'000;  // 1 ms before the session's end
+  clock.end_raw_ns = 2'000'000;
   Begin(format_.get());
   const int64_t name = strings_.Intern("forward");
   auto sink = Open(format_.get(), 0, -1);
