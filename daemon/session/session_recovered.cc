@@ -9,6 +9,7 @@
 #include "daemon/session/option_plan.h"
 #include "daemon/session/session_activity.h"
 #include "dump/activity_files.h"
+#include "dump/mark_files.h"
 #include "proto/enum_word/enum_word.h"
 
 namespace profd {
@@ -63,14 +64,27 @@ void AddOutcome(const ManifestChannel& channel, v1::SessionStatus* session) {
   Count(channel, session);
 }
 
+// Steps count as marks, and every session has them.
 void AddMarks(const Manifest& manifest, v1::SessionStatus* session) {
   if (manifest.marks == 0 && manifest.dropped_marks == 0) return;
+  const auto option = std::ranges::find(manifest.options, kMarksOption, &ManifestOption::key);
+  if (option != manifest.options.end() && (option->value.empty() || option->value == "off")) return;
   v1::Outcome& outcome = *session->add_outcomes();
   outcome.set_collector(std::string(kMarksOption));
   outcome.set_result(v1::Outcome::RESULT_FINISHED);
   outcome.set_detail(std::string(kMarksDetail));
   outcome.set_records(manifest.marks);
   outcome.set_dropped_records(manifest.dropped_marks);
+}
+
+void AddStacks(const Manifest& manifest, v1::SessionStatus* session) {
+  const auto channel = std::ranges::find(manifest.channels, kStacksCollector, &ManifestChannel::collector);
+  if (channel == manifest.channels.end()) return;
+  v1::Outcome& outcome = *session->add_outcomes();
+  outcome.set_collector(std::string(kStacksOption));
+  outcome.set_result(v1::Outcome::RESULT_FINISHED);
+  outcome.set_detail(std::string(kStacksDetail));
+  outcome.set_records(channel->records + channel->aged.records);
 }
 
 // What processes recorded: in the session once, and for each option that asks for it. Where none does, it was the
@@ -173,6 +187,7 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   status.set_removed_for_space(std::min(manifest.aged_for_space, status.removed_records()));
   AddActivity(manifest, &status);
   AddMarks(manifest, &status);
+  AddStacks(manifest, &status);
   return session;
 }
 

@@ -99,5 +99,22 @@ TEST(SessionFoundTest, CountsWhatProcessesRecorded) {
   EXPECT_EQ(SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status().outcomes_size(), 2);
 }
 
+// docs/dumps.md: steps are recorded whenever a process reports them, marks if the session has msproftx on.
+TEST(SessionFoundTest, HasARowOfStacksAndNoneOfMarksThatWereNotWanted) {
+  Manifest manifest;
+  manifest.state = DumpState::kDone;
+  manifest.marks = 20;
+  manifest.options = {{"task_time", "l1", "", ""}, {"msproftx", "off", "", ""}, {"TORCH_CALL_STACK", "on", "on", ""}};
+  manifest.channels = {Channel("marks", -1, 0, "finished"), Channel("stacks", -1, 0, "finished")};
+  manifest.channels.back().records = 149;
+  const v1::SessionStatus status = SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status();
+  EXPECT_EQ(status.marks(), 20u);
+  EXPECT_EQ(status.records(), 0u);
+  ASSERT_EQ(status.outcomes_size(), 1);
+  EXPECT_EQ(status.outcomes(0).collector(), "TORCH_CALL_STACK");
+  EXPECT_EQ(status.outcomes(0).result(), v1::Outcome::RESULT_FINISHED);
+  EXPECT_EQ(status.outcomes(0).records(), 149u);
+}
+
 }  // namespace
 }  // namespace profd
