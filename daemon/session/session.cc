@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "daemon/session/option_plan.h"
+
 namespace profd {
 namespace {
 
@@ -370,8 +372,11 @@ void Session::CloseDump() {
   output_.Close(
       end,
       [processes = processes_, outcomes = collectors_.Outcomes(), own = std::move(own), stop_raw_ns = clocks_->stop_raw_ns(),
-       warnings = warnings_](Manifest& manifest) {
+       served = processes_->Served(), warnings = warnings_](Manifest& manifest) {
         outcomes(manifest);
+        for (ManifestOption& option : manifest.options) {
+          if (option.note == kNeedsProcess && std::ranges::find(served, option.key) != served.end()) option.note.clear();
+        }
         manifest.processes = own.processes;
         manifest.stop_raw_ns = stop_raw_ns;
         manifest.steps_done = own.steps_done;

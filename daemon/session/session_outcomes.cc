@@ -32,6 +32,15 @@ void SessionProcesses::Fill(v1::SessionStatus* out) const {
   for (v1::SessionProcess& process : *out->mutable_processes()) collect_.Fill(process.pid(), &process);
 }
 
+std::vector<std::string> SessionProcesses::Served() const {
+  std::vector<std::string> keys;
+  if (plan_.takes_marks && marks_ != nullptr && marks_->written() > 0) keys.emplace_back(kMarksOption);
+  if (marks_ != nullptr && marks_->stacks_written() > 0) keys.emplace_back(kStacksOption);
+  if (!collect_.heard()) return keys;
+  for (const auto& [key, kinds] : plan_.collect) keys.push_back(key);
+  return keys;
+}
+
 // Those in force lose the note that they need a process once one serves them; the requested ones are outcomes.
 void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   const auto session = session_.lock();
@@ -45,9 +54,10 @@ void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   seen.has_stacks = marks_ != nullptr && marks_->stacks_written() > 0;
   seen.attached = here || collect_.heard() || has_marks;  // also after its end
   if (job_ != nullptr) seen.processes = job_->Processes();
+  const std::vector<std::string> served_keys = Served();
   for (v1::EffectiveOption& effective : *out->mutable_effective_options()) {
-    const bool late = (seen.takes_marks && effective.key() == kMarksOption) || (seen.has_stacks && effective.key() == kStacksOption) ||
-                      (served && collect_.Has(effective.key()));
+    const bool late = (seen.takes_marks && effective.key() == kMarksOption) || (served && collect_.Has(effective.key())) ||
+                      std::ranges::find(served_keys, effective.key()) != served_keys.end();
     if (late && effective.note() == kNeedsProcess) effective.clear_note();
   }
   std::vector<std::string> keys = plan_.awaited_options;

@@ -6,6 +6,7 @@
 
 #include "base/manual_executor.h"
 #include "daemon/data/testing/test_dump.h"
+#include "daemon/session/option_plan.h"
 #include "daemon/session/testing/fake_job_directory.h"
 #include "daemon/session/testing/fake_node.h"
 #include "driver/rooted_fs.h"
@@ -248,6 +249,26 @@ TEST_F(SessionProcessesTest, NamesProcessesThatDoNotFinishInTime) {
   ASSERT_EQ(manifest.channels.size(), 1u);
   ASSERT_EQ(manifest.channels[0].gaps.size(), 1u);
   EXPECT_EQ(manifest.channels[0].gaps[0].reason, LossReason::kNotFetched);
+}
+
+// Also when the session is over: the note that they need a process is theirs while none has come.
+TEST_F(SessionProcessesTest, KnowsTheOptionsThatProcessesServed) {
+  plan_.collect["task_time"] = {attach::CollectKind::kKernel};
+  plan_.takes_marks = true;
+  Make();
+  Begin(Dump());
+  EXPECT_THAT(processes_->Served(), IsEmpty());
+  KeepStep(1, 5, 10, 20);
+  Collector(1, attach::CollectState::kOn);
+  processes_->End();
+  EXPECT_THAT(processes_->Served(), ElementsAre("msproftx", "task_time"));
+  v1::SessionStatus status;
+  v1::EffectiveOption& option = *status.add_effective_options();
+  option.set_key("task_time");
+  option.set_note(std::string(kNeedsProcess));
+  session_->state_ = v1::Session::STATE_DONE;
+  processes_->FillOptions(&status);
+  EXPECT_EQ(status.effective_options(0).note(), "");
 }
 
 // The buffers of a flush that takes long are lost after the stop, and reported with the last records.
