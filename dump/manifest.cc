@@ -85,7 +85,7 @@ template <>
 inline constexpr auto kJsonFields<ManifestProcess> = std::tuple(
     JsonField("pid", &ManifestProcess::pid), JsonField("rank", &ManifestProcess::rank), JsonField("attached", &ManifestProcess::attached),
     JsonField("devices", &ManifestProcess::devices), JsonField("command", &ManifestProcess::command), JsonField("cpus", &ManifestProcess::cpus),
-    JsonField("launch_cpus", &ManifestProcess::launch_cpus, kWhenSet),
+    JsonField("joined_raw_ns", &ManifestProcess::joined_raw_ns, kWhenSet), JsonField("launch_cpus", &ManifestProcess::launch_cpus, kWhenSet),
     JsonGroup("collector", kWhenSet, JsonField("provider", &ManifestProcess::provider, kWhenSet), JsonField("state", &ManifestProcess::collector_state),
               JsonField("detail", &ManifestProcess::collector_detail), JsonField("version", &ManifestProcess::collector_version),
               JsonField("cpu_ns", &ManifestProcess::collector_cpu_ns, kWhenSet)));

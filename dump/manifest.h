@@ -159,6 +159,7 @@ struct ManifestProcess {
   std::string collector_detail = {};
   std::string collector_version = {};
   uint64_t collector_cpu_ns = 0;  // CPU time that collecting took in it; 0 = not known
+  int64_t joined_raw_ns = 0;      // it attached while the session ran; 0 = it was there from the start
   bool operator==(const ManifestProcess&) const = default;
 };
 

@@ -50,7 +50,7 @@ Manifest Full() {
   m.job_id = "job";
   m.rank = 0;
   m.metadata = {{"run", "7"}};
-  m.processes = {{4242, 3, true, {0, 1}, "train.py", "0-31", "4-7", "mspti", "busy", "msprof", "2026-05", 1'234'567}, {4243, std::nullopt, false, {}, ""}};
+  m.processes = {{4242, 3, true, {0, 1}, "train.py", "0-31", "4-7", "mspti", "busy", "msprof", "2026-05", 1'234'567, 77'000}, {4243, std::nullopt, false, {}, ""}};
   m.start_step = 11;
   m.steps = 2;
   m.steps_done = 1;
@@ -151,6 +151,7 @@ TEST(Manifest, LeavesOutWhatIsNotKnown) {
   EXPECT_FALSE(json.contains("process_files"));
   EXPECT_FALSE(json["session"]["processes"][0].contains("collector"));
   EXPECT_FALSE(json["session"]["processes"][0].contains("launch_cpus"));
+  EXPECT_FALSE(json["session"]["processes"][0].contains("joined_raw_ns"));
   EXPECT_FALSE(json["node"]["devices"][0].contains("joined_raw_ns"));
   EXPECT_FALSE(json["channels"][0].contains("past_hz"));
   // Not set is something else than not there.

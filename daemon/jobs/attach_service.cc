@@ -67,6 +67,7 @@ TrainingProcess AttachService::Describe(const AttachArrival& arrival,
   process.found_by = "attached";
   process.attach_id = arrival.id;
   process.attached_wall_ns = deps_.clock.WallNs();
+  process.attached_raw_ns = deps_.clock.MonotonicRawNs();
   *devices_named = !hello.devices.empty();
   return process;
 }

@@ -43,6 +43,7 @@ struct TrainingProcess {
   std::string found_by;    // "attached", "device process list"
   uint64_t attach_id = 0;  // 0 = not attached
   int64_t attached_wall_ns = 0;
+  int64_t attached_raw_ns = 0;  // CLOCK_MONOTONIC_RAW
   std::optional<int64_t> step;
   double step_s = 0;        // median of the last steps
   uint64_t steps_done = 0;  // completed since it attached

@@ -386,6 +386,7 @@ void SessionProcesses::Describe(Manifest* manifest) const {
     if (cpus.empty() && known != before.end()) cpus = known->cpus;
     manifest->processes.push_back({process.pid, process.rank, process.attached(), process.devices, process.command, std::move(cpus),
                                    launchers_.CpusOf(process.pid)});
+    if (start_raw_ns_ != 0 && process.attached_raw_ns > start_raw_ns_) manifest->processes.back().joined_raw_ns = process.attached_raw_ns;
     collect_.Describe(&manifest->processes.back());
     if (activity_ != nullptr) manifest->processes.back().collector_cpu_ns = activity_->CostOf(process.pid);
   }

@@ -192,6 +192,24 @@ TEST_F(SessionProcessesTest, StepsInTheRingAtTheStopCount) {
   EXPECT_THAT(session_->events_, IsEmpty());
 }
 
+TEST_F(SessionProcessesTest, DescribesWhenAProcessJoined) {
+  TrainingProcess late;
+  late.pid = 12;
+  late.job_id = "job";
+  late.rank = 2;
+  late.attach_id = 3;
+  late.attached_raw_ns = clock_.MonotonicRawNs() + 5;
+  processes_of_node_.alive[late.pid] = {};
+  directory_.Add(late);
+  Make();
+  Begin(Dump());
+  Manifest manifest;
+  processes_->Describe(&manifest);
+  ASSERT_EQ(manifest.processes.size(), 3u);
+  EXPECT_EQ(manifest.processes[1].joined_raw_ns, 0);
+  EXPECT_EQ(manifest.processes[2].joined_raw_ns, late.attached_raw_ns);
+}
+
 // They go into the dump, too.
 TEST_F(SessionProcessesTest, StepsBetweenTheStartAndTheDumpCount) {
   Make();

@@ -305,6 +305,25 @@ TEST(Marks, RangesEndWhereTheRecordingDoes) {
   EXPECT_EQ(EventTexts(run), (Texts{"range forward (partial): 4000+6000 of 42:1, rank 0", "step Step 7 (partial): 3000+7000 of 42:1, rank 0"}));
 }
 
+// docs/jobs.md: processes may attach while a session runs; nothing of theirs is from before it.
+TEST(Marks, WhatWasOpenWhenAProcessJoinedBeginsThere) {
+  DecodeRun run("marks.tsv", kOwn);
+  ManifestProcess joined;
+  joined.pid = 42;
+  joined.joined_raw_ns = 7000;
+  ManifestProcess again = joined;  // its marks show that it was there before
+  again.pid = 43;
+  run.dump().manifest.emplace().processes = {joined, again};
+  run.Feed(
+      {"7500\t42\t0\t1\tpop\t\t0\n8000\t42\t0\t1\tstep_end\t\t6\n"
+       "2500\t43\t1\t1\tpop\t\t0\n"
+       "2600\t44\t2\t1\tpop\t\t0\n"});
+  EXPECT_EQ(EventTexts(run), (Texts{"range range from before the process attached (partial): 7000+500 of 42:1, rank 0",
+                                    "step Step 6 (partial): 7000+1000 of 42:1, rank 0",
+                                    "range range from before the session (partial): 2000+500 of 43:1, rank 1",
+                                    "range range from before the session (partial): 2000+600 of 44:1, rank 2"}));
+}
+
 TEST(Marks, OnlyWhatReachesIntoTheWindow) {
   DecodeRun run("marks.tsv", kOwn);
   run.window = {DecodeRun::kWall + 150, DecodeRun::kWall + 250};

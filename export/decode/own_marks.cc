@@ -10,13 +10,15 @@
 
 #include "dump/mark_files.h"
 #include "export/decode/text_parts.h"
+#include "export/dump_info.h"
 #include "export/text_scan.h"
 
 namespace profd::exporting {
 namespace {
 
 // host/profd/marks.tsv (docs/dumps.md): time_ns, pid, rank, thread, kind, name, value, domain (dumps of before have
-// none). A range or step whose other end lies outside of the session is clipped there. A step's end in the middle without its
+// none). A range or step whose other end lies outside of the session is clipped there, one that was open when its process
+// attached at that instant. A step's end in the middle without its
 // begin, or its begin without its end, lost the other half: it is left out and counted. Steps of a process that reports no
 // end at all end where the next one begins, as in `profctl jobs`; repeats of a step by other threads are none.
 class MarksDecoder final : public EventDecoder {
@@ -25,6 +27,10 @@ class MarksDecoder final : public EventDecoder {
     const ClockFacts& facts = clock_.facts();
     begin_ns_ = clock_.HostNs(facts.begin_raw_ns);
     if (facts.end_us > 0) end_ns_ = clock_.HostNs(facts.RecordedToRawNs());
+    if (context.dump == nullptr || !context.dump->manifest) return;
+    for (const ManifestProcess& process : context.dump->manifest->processes) {
+      if (process.joined_raw_ns != 0) joined_ns_[process.pid] = clock_.HostNs(process.joined_raw_ns);
+    }
   }
 
   void Feed(std::span<const std::byte> bytes, bool) override {
@@ -143,7 +149,10 @@ class MarksDecoder final : public EventDecoder {
     std::vector<Range>& open = ranges_[mark.thread];
     // Its name was given when it began.
     const bool before = open.empty();
-    if (before) open.push_back({begin_ns_, "range from before the session", mark.rank});
+    if (before) {
+      const int64_t begin_ns = BeginOf(mark);
+      open.push_back({begin_ns, begin_ns == begin_ns_ ? "range from before the session" : "range from before the process attached", mark.rank});
+    }
     EndRange(mark.thread, &open, mark.t_ns, before);
     return true;
   }
@@ -205,7 +214,7 @@ class MarksDecoder final : public EventDecoder {
     Step& step = it->second;
     step.ends = true;
     if (first) {
-      step = {false, mark.thread, begin_ns_, mark.rank, mark.value, true};
+      step = {false, mark.thread, BeginOf(mark), mark.rank, mark.value, true};
       SendStep(step, mark.t_ns, true);
     } else if (step.open && step.value == mark.value) {
       step.open = false;
@@ -220,6 +229,12 @@ class MarksDecoder final : public EventDecoder {
     event.name = "Step " + std::to_string(step.value);
     event.value = step.value;
     SendSpan(&event, step.t_ns, end_ns, clipped);
+  }
+
+  // Of what ended with `end`, whose begin was not recorded. A process that attached again later was there before.
+  int64_t BeginOf(const Mark& end) const {
+    const auto joined = joined_ns_.find(end.thread.first);
+    return joined == joined_ns_.end() || joined->second > end.t_ns ? begin_ns_ : std::max(begin_ns_, joined->second);
   }
 
   static Event EventOf(EventKind kind, const Thread& thread, Rank rank) {
@@ -241,6 +256,7 @@ class MarksDecoder final : public EventDecoder {
   }
 
   int64_t begin_ns_ = 0;          // of the session
+  std::map<int64_t, int64_t> joined_ns_;  // by pid, of those that attached while it ran
   int64_t end_ns_ = INT64_MIN;
   int64_t last_ns_ = INT64_MIN;   // of all marks
   std::map<Thread, std::vector<Range>> ranges_;
