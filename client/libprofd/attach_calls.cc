@@ -1,5 +1,6 @@
 // The callers' side of Library: they queue packets and wait with a deadline.
 #include <algorithm>
+#include <string_view>
 
 #include "client/libprofd/library.h"
 
@@ -11,6 +12,8 @@ constexpr size_t kMaxPending = 64;
 // many is stuck.
 constexpr size_t kMaxQueued = 256;
 constexpr std::chrono::seconds kCollectorWithin{2};
+// The daemon refuses sessions with other names.
+constexpr std::string_view kMetadataCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/";
 
 int CodeOf(const attach::Reply& reply, int if_not_found) {
   switch (static_cast<StatusCode>(reply.code)) {
@@ -161,6 +164,9 @@ Answer Library::SetMetadata(std::string key, std::string value) {
   if (key.empty() || key.size() > attach::kMaxMetadataKeyBytes) {
     return {PROFD_INVALID,
             "a key of metadata has 1.." + std::to_string(attach::kMaxMetadataKeyBytes) + " bytes"};
+  }
+  if (key.find_first_not_of(kMetadataCharacters) != std::string::npos) {
+    return {PROFD_INVALID, "a key of metadata has letters, digits and any of . _ - : /"};
   }
   if (value.size() > attach::kMaxMetadataValueBytes) {
     return {PROFD_INVALID, "a value of metadata has at most " +

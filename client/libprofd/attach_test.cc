@@ -216,6 +216,8 @@ TEST_F(AttachTest, MetadataIsBounded) {
   EXPECT_STREQ(profd_last_error(), "the key of metadata must not be NULL");
   EXPECT_EQ(profd_set_metadata("", "v"), PROFD_INVALID);
   EXPECT_EQ(profd_set_metadata(std::string(65, 'k').c_str(), "v"), PROFD_INVALID);
+  EXPECT_EQ(profd_set_metadata("learning rate", "v"), PROFD_INVALID);
+  EXPECT_STREQ(profd_last_error(), "a key of metadata has letters, digits and any of . _ - : /");
   EXPECT_EQ(profd_set_metadata("k", std::string(1025, 'v').c_str()), PROFD_INVALID);
   for (int i = 0; i < 64; ++i) {
     EXPECT_EQ(profd_set_metadata(std::to_string(i).c_str(), "v"), PROFD_OK);

@@ -122,7 +122,8 @@ PROFD_API int profd_stack_sample(uint32_t frame, int32_t thread);
  * 512 bytes, all of it up to 128 KiB; left_out: there were more. */
 PROFD_API int profd_stacks_asked(void);
 PROFD_API int profd_stacks_answer(const char* threads_json, int left_out);
-/* Ends up in the manifest of sessions that start afterwards. At most 64 keys. */
+/* Ends up in the manifest of sessions that start afterwards. At most 64 keys of up to 64 letters, digits and any of
+ * . _ - : /, with values of up to 1024 bytes. */
 PROFD_API int profd_set_metadata(const char* key, const char* value);
 
 /* Which ways of recording kernels, communication and API calls from inside this process sessions may use:

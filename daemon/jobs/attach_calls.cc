@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "collectors/collector.h"
+#include "daemon/jobs/process_facts.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -75,7 +76,10 @@ v1::SessionSpec ToRequest(const attach::StartCall& call_untrusted,
   request.set_best_effort(call_untrusted.best_effort);
   // A process that starts a session by call marks by call as well; PROFILING_OPTIONS alone is taken literally.
   request.set_marks(call_untrusted.seq != 0);
-  for (const auto& [name, value] : metadata) (*request.mutable_metadata())[name] = value;
+  // Earlier libraries pass on any name; one that no session may have must not keep the process from starting any.
+  for (const auto& [name, value] : metadata) {
+    if (IsJobId(name)) (*request.mutable_metadata())[name] = value;
+  }
   return request;
 }
 

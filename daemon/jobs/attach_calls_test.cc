@@ -22,7 +22,7 @@ TEST(AttachCalls, ARequestIsOfTheProcessItself) {
   call.steps = 2;
   call.best_effort = true;
   call.collectors = {"hccs=50", "hbm", "pcie=x"};
-  v1::SessionSpec request = ToRequest(call, process, {{"epoch", "3"}});
+  v1::SessionSpec request = ToRequest(call, process, {{"epoch", "3"}, {"learning rate", "1"}});
   EXPECT_EQ(request.target().job_id(), "j");
   EXPECT_EQ(request.target().rank(), 3);
   EXPECT_EQ(request.schedule().end_with_pid(), 4711);
@@ -45,6 +45,7 @@ TEST(AttachCalls, ARequestIsOfTheProcessItself) {
   EXPECT_EQ(request.collectors(1).name(), "hbm");
   EXPECT_EQ(request.collectors(2).name(), "pcie=x");
   EXPECT_EQ(request.metadata().at("epoch"), "3");
+  EXPECT_EQ(request.metadata_size(), 1);
 }
 
 TEST(AttachCalls, WithoutKnownDevicesAllAreMeant) {

@@ -60,7 +60,7 @@ def active() -> bool:
 
 
 def set_metadata(key: str, value: str) -> bool:
-    """Into the manifest of sessions that start from now on."""
+    """Into the manifest of sessions that start from now on. The key has letters, digits and any of . _ - : /."""
     return bool(lib().profd_set_metadata(text(key), text(value)) == _lib.OK)
 
 
