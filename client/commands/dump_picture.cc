@@ -77,10 +77,9 @@ void PrintHead(std::ostream& out, const DumpPicture& picture, const PictureStyle
     if (!manifest.reason.empty()) state += ": " + manifest.reason;
     Tone tone = manifest.state == DumpState::kDone ? Tone::kGood : Tone::kWarning;
     line("state", Paint(Printable(state), tone, style.color));
-    std::string segment =
-        manifest.segment > 1 || !manifest.continues.empty()
-            ? fmt::format("  segment {}, continues {}", manifest.segment, manifest.continues)
-            : "";
+    std::string segment;
+    if (manifest.segment > 1 || !manifest.continues.empty()) segment = fmt::format("  segment {}", manifest.segment);
+    if (!manifest.continues.empty()) segment += ", continues " + manifest.continues;
     line("session", Printable(manifest.session_id + segment));
   } else {
     const bool ours = std::ranges::any_of(info.places, [](const auto& place) { return place.kind == exporting::Place::Kind::kOwn; });

@@ -16,15 +16,21 @@ namespace profd {
 namespace {
 
 // A session that takes the daemon with it each time does not do so for ever.
-constexpr int kMaxSegments = 64;
+constexpr uint32_t kMaxSegments = 64;
 constexpr std::string_view kNotContinued = "profd ended before the session did";
+
+// How many dumps it has had; some may be gone. `dump_made`: the last one that it was to have is there, or was.
+uint32_t SegmentsSoFar(const state::StoredSession& stored, bool dump_made) {
+  const uint32_t last = std::max(stored.segment(), static_cast<uint32_t>(stored.segments_size()) + 1);
+  return dump_made ? last : last - 1;
+}
 
 // Why it is over, by its spec; empty if it is not. *left_ms: what is left of the duration.
 std::string WhyOver(const state::StoredSession& stored, bool same_boot, const Clock& clock,
                     int64_t* left_ms) {
   if (!stored.ending().empty()) return "it was being ended: " + stored.ending();
-  if (stored.segments_size() >= kMaxSegments) {
-    return fmt::format("it has {} segments already", stored.segments_size());
+  if (const uint32_t segments = SegmentsSoFar(stored, !stored.dump().empty()); segments >= kMaxSegments) {
+    return fmt::format("it has had {} segments", segments);
   }
   const v1::SessionSpec::Schedule& schedule = stored.spec().schedule();
   if (schedule.has_steps() && !schedule.has_start_step() && stored.steps_done() >= schedule.steps()) {
@@ -243,10 +249,15 @@ void EarlierSessions::Continue(const state::StoredSession& stored, bool same_boo
                                                                : clock.MonotonicRawNs() - (clock.WallNs() - stored.started_ns()));
   }
   const std::shared_ptr<Session> session = record.live;
+  // The state may have been saved before its dump was made.
+  const bool dump_made = !stored.dump().empty() || std::ranges::any_of(past, [&stored](const v1::SessionStatus& one) {
+    return std::ranges::find(stored.segments(), one.dump_path(), &v1::Segment::dump_path) == stored.segments().end();
+  });
+  session->past().SetCount(SegmentsSoFar(stored, dump_made));
   for (v1::SessionStatus& segment : past) session->past().Add(std::move(segment));
   session->Start([session](const Status& status) {
     log::Info(status.ok() ? "session continued" : "session could not be continued",
-              {{"session", session->id()}, {"segment", session->past().all().size() + 1},
+              {{"session", session->id()}, {"segment", session->past().NextNumber()},
                {"why", status.ok() ? "" : status.ToString()}});
   });
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "daemon/session/session_state_file.h"
 #include "daemon/session/stored_session.pb.h"
 #include "daemon/session/testing/session_manager_fixture.h"
 
@@ -179,6 +180,56 @@ TEST_F(EarlierSessionsTest, ASegmentThatIsRemovedTakesItsCountsWithIt) {
   EXPECT_EQ(records(), std::pair(uint64_t{10}, uint64_t{1}));
   records_.OnDumpRemoved("PROF_000002", kReasonTotal);
   EXPECT_EQ(records(), std::pair(uint64_t{0}, uint64_t{0}));
+}
+
+// Of the four dumps that it had one is left: the next is the fifth.
+TEST_F(EarlierSessionsTest, ANumberOfASegmentIsNotGivenTwice) {
+  state::StoredSession stored;
+  ASSERT_TRUE(ParseStateFile(states_.sessions.at(Started(As(kAlice), Spec())), &stored));
+  EXPECT_EQ(stored.segment(), 1u);
+  const std::string id = "0123456789ab";
+  stored.set_session_id(id);
+  stored.set_segment(4);
+  stored.set_dump("PROF_000004");
+  stored.clear_segments();
+  std::string text;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
+  earlier_.AddFound(Found(id, "PROF_000004", 4000));
+  earlier_.Resume(id, text);
+  const std::string path = Until(id, v1::Session::STATE_RUNNING).status().dump_path();
+  const Result<Manifest> manifest = ParseManifest(ReadText(path + "/profd_manifest.json"));
+  ASSERT_TRUE(manifest.ok()) << manifest.status().ToString();
+  EXPECT_EQ(manifest->segment, 5);
+  EXPECT_EQ(manifest->continues, "PROF_000004");
+  records_.OnDumpRemoved("PROF_000004", kReasonTotal);
+  live_.SaveStates();
+  ASSERT_TRUE(ParseStateFile(states_.sessions.at(id), &stored));
+  EXPECT_EQ(stored.segments_size(), 0);
+  EXPECT_EQ(stored.segment(), 5u);
+}
+
+// The state was saved, and the dump of the third segment was not made; of those before it the second is left.
+TEST_F(EarlierSessionsTest, ANumberWithoutADumpIsGivenAgain) {
+  state::StoredSession stored;
+  ASSERT_TRUE(ParseStateFile(states_.sessions.at(Started(As(kAlice), Spec())), &stored));
+  const std::string id = "0123456789ab";
+  stored.set_session_id(id);
+  stored.set_segment(3);
+  stored.clear_dump();
+  stored.add_segments()->set_dump_path("/dumps/PROF_000002");
+  std::string text;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
+  earlier_.AddFound(Found(id, "PROF_000002", 2000));
+  earlier_.Resume(id, text);
+  const std::string path = Until(id, v1::Session::STATE_RUNNING).status().dump_path();
+  const Result<Manifest> manifest = ParseManifest(ReadText(path + "/profd_manifest.json"));
+  ASSERT_TRUE(manifest.ok()) << manifest.status().ToString();
+  EXPECT_EQ(manifest->segment, 3);
+}
+
+TEST_F(EarlierSessionsTest, ASessionOfSixtyFourDumpsDoesNotGoOn) {
+  earlier_.Resume("0123456789ab", R"({"version": 2, "session_id": "0123456789ab", "segment": 64, "dump": "PROF_000064"})");
+  EXPECT_THAT(Show("0123456789ab").status().reason(), HasSubstr("not continued: it has had 64 segments"));
 }
 
 TEST_F(EarlierSessionsTest, ADumpThatIsFoundLateDoesNotHideWhyItsSessionDidNotGoOn) {

@@ -43,7 +43,7 @@ void LiveSessions::NoteProgress(SessionRecord& record) {
   if (dumps != nullptr && !path.empty() && dumps->Find(BaseName(path)) == nullptr) {
     KeptDump dump = NewDump(path, session.id(), record.uid, session.spec());
     dump.started_wall_ns = session.clocks().start_wall_ns();
-    dump.segment = static_cast<uint32_t>(session.past().all().size()) + 1;
+    dump.segment = session.past().NextNumber();
     dumps->Opened(std::move(dump));
   }
   record.state_file->Save(session);

@@ -104,10 +104,8 @@ void Session::DescribeManifest(Manifest* out) const {
   manifest.start_step = StartStepOf(spec_);
   manifest.steps = spec_.schedule().steps();
   manifest.warnings = plan_.warnings;
-  if (!past_.all().empty()) {
-    manifest.segment = static_cast<int>(past_.all().size()) + 1;
-    manifest.continues = BaseName(past_.all().back().dump_path());
-  }
+  manifest.segment = static_cast<int>(past_.NextNumber());
+  if (!past_.all().empty()) manifest.continues = BaseName(past_.all().back().dump_path());
   processes_->Describe(&manifest);
   for (const PlannedCollector& planned : plan_.collectors) {
     std::string name(Collectors()[planned.index].spec->name);

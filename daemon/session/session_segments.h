@@ -1,6 +1,8 @@
 // The dumps of a session that a daemon did not live to end, as clients see them.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -23,11 +25,16 @@ class PastSegments {
   // `dump`: the name of its directory.
   void Forget(std::string_view dump);
   const std::vector<v1::SessionStatus>& all() const { return segments_; }
+  // There were so many, of which some may be gone.
+  void SetCount(uint32_t count) { count_ = count; }
+  // Of the segment after them: a number is not given twice.
+  uint32_t NextNumber() const { return std::max(count_, static_cast<uint32_t>(segments_.size())) + 1; }
   // One for each dump; what is counted is counted over all of them.
   void Fill(v1::SessionStatus* out) const;
 
  private:
   std::vector<v1::SessionStatus> segments_;
+  uint32_t count_ = 0;
 };
 
 }  // namespace profd

@@ -111,6 +111,7 @@ void SessionStateFile::Save(const Session& session) {
   stored_.set_dump(std::string(BaseName(session.output().path())));
   stored_.clear_segments();
   for (const v1::SessionStatus& segment : session.past().all()) *stored_.add_segments() = SegmentOf(segment);
+  stored_.set_segment(session.past().NextNumber());
   session.statistics().Save(&stored_);
   saved_ns_ = clock_.SteadyNs();
   stored_.set_ending(session.stopping() ? session.reason() : "");
