@@ -100,7 +100,10 @@ void SessionStateFile::Save(const Session& session) {
   const bool begun = session.state() != v1::Session::STATE_SCHEDULED;
   // It starts before its clock was read.
   if (begun && !stored_.has_started_ns() && session.clocks().begun()) {
-    SetStart(session.clocks().start_wall_ns(), session.clocks().start_raw_ns());
+    // Its duration counts from its request, also where its data begins before that.
+    const SessionClocks& clocks = session.clocks();
+    const int64_t past_ns = clocks.requested_wall_ns() == 0 ? 0 : clocks.requested_wall_ns() - clocks.start_wall_ns();
+    SetStart(clocks.start_wall_ns() + past_ns, clocks.start_raw_ns() + past_ns);
   }
   stored_.set_steps_done(session.steps_done());
   StoreTargets(session.job(), stored_.mutable_targets());

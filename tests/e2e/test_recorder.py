@@ -11,6 +11,7 @@ import unittest
 import prof_reader
 from attach_client import Client, Ring, raw_ns
 from profd_harness import ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, scaled, scenario_text
+from text_files import read_json
 
 # What the default configuration records on every device, with the distance of its timestamps at 10 Hz.
 PERIODIC = {"hbm.data": 100_000, "hccs.data": 100_000_000, "pcie.data": 100_000_000,
@@ -267,6 +268,23 @@ class Off(RecorderCase):
         # Nothing runs for it.
         states = {c["state"] for c in self.daemon.ctl("devices")["devices"][0]["channels"]}
         self.assertEqual(states, {"idle"})
+
+
+class Resumed(unittest.TestCase):
+    def test_the_past_is_no_part_of_the_duration(self):
+        with Daemon(scenario_text=scenario_text(devices=1), config={"recorder": {"enabled": True}}) as daemon:
+            until_held(daemon, 4)
+            before = raw_ns()
+            session = daemon.ctl("start", "--since", "4s", "--collector", "hbm=10", "--duration", "1h", "--detach")
+            after = raw_ns()
+            session_id = session["session_id"]
+            self.assertGreaterEqual(session["started_ns"] - session["since_ns"], 4_000_000_000)
+            daemon.kill()
+            stored = read_json(daemon.dump_root, ".state", "sessions", session_id + ".json")
+            self.assertTrue(before <= int(stored["started_raw_ns"]) <= after, (before, stored["started_raw_ns"], after))
+            daemon.start()
+            self.assertEqual(daemon.show(session_id)["started_ns"], session["started_ns"])
+            daemon.ctl("stop", session_id)
 
 
 class Limits(unittest.TestCase):
