@@ -15,8 +15,9 @@
 namespace profd {
 namespace {
 
-// A daemon that was killed left "running": it did, up to there.
+// A daemon that was killed left "running", and "interrupted" when its dump was completed: it ran, up to there.
 v1::Outcome::Result ResultOf(std::string_view state) {
+  if (state == "interrupted") return v1::Outcome::RESULT_FINISHED;
   const auto result = EnumOf<v1::Outcome::Result>(state);
   if (result == v1::Outcome::RESULT_RUNNING) return v1::Outcome::RESULT_FINISHED;
   return result == v1::Outcome::RESULT_UNSPECIFIED ? v1::Outcome::RESULT_FAILED : result;

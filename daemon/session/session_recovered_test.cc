@@ -31,11 +31,12 @@ TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   ManifestChannel second = Channel("nic", 0, 130, "busy");
   second.detail = "held by another process";
   manifest.channels = {nic, second, Channel("hbm", 1, 1, "running"),
-                       Channel("llc", 0, 3, "denied"), Channel("msproftx", -1, 0, "finished")};
-  manifest.channels.back().records = 7;
+                       Channel("llc", 0, 3, "denied"), Channel("msproftx", -1, 0, "finished"),
+                       Channel("pcie", 1, 3, "interrupted")};
+  manifest.channels[4].records = 7;
 
   const v1::Session session = SessionFromManifest(manifest, "/dumps/PROF_1", 1000);
-  ASSERT_EQ(session.status().outcomes_size(), 4);
+  ASSERT_EQ(session.status().outcomes_size(), 5);
   const v1::Outcome& first = session.status().outcomes(0);
   EXPECT_EQ(first.collector(), "nic");
   EXPECT_EQ(first.result(), v1::Outcome::RESULT_FINISHED);
@@ -48,8 +49,9 @@ TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   EXPECT_TRUE(first.thinned());
   EXPECT_EQ(session.status().outcomes(1).result(), v1::Outcome::RESULT_FINISHED);
   EXPECT_EQ(session.status().outcomes(2).result(), v1::Outcome::RESULT_DENIED);
-  EXPECT_EQ(session.status().outcomes(3).collector(), "msproftx");
-  EXPECT_EQ(session.status().outcomes(3).records(), 7U);
+  EXPECT_EQ(session.status().outcomes(3).result(), v1::Outcome::RESULT_FINISHED);
+  EXPECT_EQ(session.status().outcomes(4).collector(), "msproftx");
+  EXPECT_EQ(session.status().outcomes(4).records(), 7U);
   EXPECT_EQ(session.status().records(), 100U);
   EXPECT_EQ(session.status().dropped_records(), 5U);
   EXPECT_EQ(session.status().removed_records(), 10U);
