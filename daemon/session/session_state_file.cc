@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -156,10 +157,13 @@ SessionTargets TargetsOf(const state::StoredSession& session, bool same_boot) {
   targets.admin = session.peer().admin();
   targets.uid = session.peer().uid();
   targets.bound = stored.bound();
-  targets.devices = {stored.devices().begin(), stored.devices().end()};
+  std::set<int> devices(stored.devices().begin(), stored.devices().end());
   for (const state::StoredProcess& process : stored.processes()) {
     targets.processes.push_back(FromStored(process));
+    // Those of processes that joined it, too.
+    if (targets.bound) devices.insert(process.devices().begin(), process.devices().end());
   }
+  targets.devices.assign(devices.begin(), devices.end());
   // A number without its process means nothing any more.
   for (const state::StoredProcess& process : stored.unknown()) {
     if (same_boot) targets.unknown_pids.insert(process.pid());

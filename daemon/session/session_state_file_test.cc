@@ -41,6 +41,15 @@ TEST(SessionStateFile, SaysOfWhomAndOfWhatTheSessionIs) {
   EXPECT_FALSE(targets.processes[0].attached()) << "it has to come again";
 }
 
+// Followed from before its first process came: nothing was known of its devices then.
+TEST(SessionStateFile, DevicesOfProcessesThatJoinedAreTheSessions) {
+  state::StoredSession stored;
+  ASSERT_TRUE(ParseStateFile(R"({"targets": {"bound": true, "processes": [{"pid": 10, "devices": [2, 1]}, {"pid": 11, "devices": [1]}]}})", &stored));
+  EXPECT_THAT(TargetsOf(stored, true).devices, ElementsAre(1, 2));
+  stored.mutable_targets()->set_bound(false);
+  EXPECT_THAT(TargetsOf(stored, true).devices, IsEmpty()) << "the request names them, or means all";
+}
+
 TEST(SessionStateFile, AfterABootAPidWithoutItsProcessMeansNothing) {
   state::StoredSession stored;
   ASSERT_TRUE(ParseStateFile(kStored, &stored));

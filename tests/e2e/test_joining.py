@@ -5,6 +5,7 @@ import attach_client
 import prof_reader
 from profd_harness import DaemonCase, eventually, main, profctl
 from test_jobs_sessions import Calls
+from text_files import read_json
 
 
 class Joining(Calls, DaemonCase):
@@ -30,6 +31,19 @@ class Joining(Calls, DaemonCase):
         dump = prof_reader.read(final["dump_path"], finished=True)
         self.assertEqual(dump.problems, [])
         self.assertGreater(len(dump[(1, "hccs.data")].records), 20)
+
+    def test_a_session_that_waited_resumes_with_the_devices_of_its_job(self):
+        d = self.daemon
+        session = d.ctl("start", "--job", "job", "--follow", "--sys-interconnection-freq", "50", "--detach")["session_id"]
+        with self.workers({"rank": 0, "devices": [1]}):
+            d.until_records(session, 20)
+            stored = (d.dump_root, ".state", "sessions", session + ".json")
+            eventually(lambda: read_json(*stored)["targets"].get("processes"), what="the state has the process")
+            d.kill()
+            d.start()
+            resumed = d.show(session)
+            self.assertEqual((resumed["state"], resumed["devices"]), ("running", [1]), resumed["reason"])
+            d.ctl("stop", session)
 
     def test_follow_needs_a_job(self):
         wrong = self.daemon.run("start", "--follow", "--all")
