@@ -63,6 +63,22 @@ TEST_F(SessionPlannerTest, StartsSoManyStepsAfterThePresentOne) {
   EXPECT_EQ(planned->spec.schedule().start_step(), 220);
 }
 
+// Rings are read ten times a second while no session runs: short steps pass meanwhile.
+TEST_F(SessionPlannerTest, AStepThatIsStillInTheRingHasBegun) {
+  TrainingProcess process = Process(10, kAlice, 0, 1);
+  process.step = 200;
+  jobs_.Add(process);
+  jobs_.Keep(1, MarkNow(attach::MarkKind::kStepBegin, 204), "");
+  v1::SessionSpec request = Spec("job");
+  request.mutable_schedule()->set_start_step(204);
+  EXPECT_THAT(planner_.Plan(As(kAlice), request).status().message(), HasSubstr("has begun step 204 already; the next one is 205"));
+  jobs_.Keep(1, MarkNow(attach::MarkKind::kStepBegin, 205), "");
+  request.mutable_schedule()->set_start_in_steps(20);
+  const Result<Session::Request> plan = planner_.Plan(As(kAlice), request);
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_EQ(plan->spec.schedule().start_step(), 225);
+}
+
 TEST_F(SessionPlannerTest, StepsAfterThePresentOneNeedAPresentOne) {
   AttachTwo();
   v1::SessionSpec request = Spec("job");

@@ -37,7 +37,11 @@ class FakeJobDirectory final : public JobDirectory {
   void Drain(uint64_t attach_id) override {
     auto waiting = std::move(rings_[attach_id]);
     rings_.erase(attach_id);
-    for (const auto& [mark, name] : waiting) Hand(attach_id, mark, name, 0);
+    for (const auto& [mark, name] : waiting) {
+      const auto found = Find(attach_id);
+      if (mark.kind == attach::MarkKind::kStepBegin && found != processes.end()) found->step = mark.value;
+      Hand(attach_id, mark, name, 0);
+    }
   }
 
   // Known, whether attached (attach_id) or only found.
