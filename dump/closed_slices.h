@@ -56,7 +56,6 @@ class ClosedSlices final : private SliceObserver {
   // Each file of the dump, in their order.
   void Watch(DumpFile& file);
   SliceIndex& index() { return index_; }
-  const SliceIndex& index() const { return index_; }
 
   bool ages() const { return options_.ages; }
   void NeverAge() { options_.ages = false; }

@@ -67,7 +67,6 @@ class DumpFolders {
   int top() const { return top_.get(); }
   int own() const { return own_.get(); }
   std::deque<DataFolder>& all() { return all_; }
-  const std::deque<DataFolder>& all() const { return all_; }
   DataFolder* Find(int device);
 
   // A control file and its .done; `name` is without the device.
@@ -80,7 +79,6 @@ class DumpFolders {
   void Grow(DataFolder* folder_or_null, uint64_t more);
   void Shrink(DataFolder* folder_or_null, uint64_t less);
   ListedFiles& listed() { return listed_; }
-  const ListedFiles& listed() const { return listed_; }
   // Control files, and those of others that came: the last manifest lists them besides data files.
   uint64_t entries() const { return entries_; }
   void AddEntries(uint64_t more) { entries_ += more; }

@@ -203,7 +203,7 @@ class SessionDump {
   void CompleteManifest();
   void DescribeDevice(const SessionDumpOptions::Device& device);
   void UpdateManifestCounts();
-  void DescribeFile(ManifestFile* file) const;
+  void DescribeFile(ManifestFile* file);
   Status ListFiles();
   void NoteGivenUp(int64_t end_ns);
   Status CompleteClocks();

@@ -103,7 +103,7 @@ void SessionDump::UpdateManifestCounts() {
 }
 
 // What is known of a file besides its size.
-void SessionDump::DescribeFile(ManifestFile* file) const {
+void SessionDump::DescribeFile(ManifestFile* file) {
   if (auto whole = folders_.listed().find(file->path); whole != folders_.listed().end()) {
     file->crc32c = whole->second.crc32c;
     file->records = whole->second.records;
