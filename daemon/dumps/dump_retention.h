@@ -29,7 +29,7 @@ class SelfMetrics;
 
 class DumpRemover {
  public:
-  // With the bytes freed, on the control strand.
+  // With the bytes freed, on the control strand; may be null.
   using Removed = std::function<void(Result<uint64_t>)>;
 
   virtual ~DumpRemover() = default;

@@ -78,7 +78,7 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   ~FlightRecorder() override;
 
   // Claims and starts what is configured. `records` and `dumps` list and remove its dumps; `jobs_or_null` null: nothing
-  // attaches here. All outlive the recorder.
+  // attaches here. They outlive the control strand's tasks.
   void Begin(SessionRecords& records, DumpRequests& dumps, JobDirectory* jobs_or_null);
   // Gives everything back; no more dumps.
   void End(std::function<void()> done);

@@ -399,7 +399,7 @@ void RecorderDump::AddActivityOutcomes(v1::SessionStatus* view) const {
 
 void RecorderDump::OnFinished(const Status& status) {
   if (!status.ok()) {
-    recorder_.deps_.dumps.Remove(std::string(BaseName(path_)), kReasonRequest, [](const Result<uint64_t>&) {});
+    recorder_.deps_.dumps.Remove(std::string(BaseName(path_)), kReasonRequest, nullptr);
     Answer(status);
     return;
   }

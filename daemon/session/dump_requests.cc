@@ -159,8 +159,7 @@ Status DumpRequests::Pin(const Peer& peer, const v1::PinDumpRequest& request_unt
   return SetPinned(true, peer, request_untrusted, out);
 }
 
-Status DumpRequests::Unpin(const Peer& peer, const v1::UnpinDumpRequest& request_untrusted,
-                             v1::UnpinDumpResponse* out) {
+Status DumpRequests::Unpin(const Peer& peer, const v1::UnpinDumpRequest& request_untrusted, v1::UnpinDumpResponse* out) {
   return SetPinned(false, peer, request_untrusted, out);
 }
 

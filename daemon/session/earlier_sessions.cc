@@ -67,7 +67,7 @@ void EarlierSessions::AddFound(v1::Session found) {
   const std::string path = found.status().dump_path();
   if (id.empty() || path.empty()) return;
   if (withdrawn_.contains(id)) {
-    RemoveDump(path);
+    deps_.remover.Remove(std::string(BaseName(path)), kReasonRequest, nullptr);
     return;
   }
   SessionRecord* const record = deps_.records.Find(id);
@@ -96,10 +96,6 @@ void EarlierSessions::AddFound(v1::Session found) {
       status.set_reason(record->not_continued);
     }
   });
-}
-
-void EarlierSessions::RemoveDump(const std::string& path) {
-  deps_.remover.Remove(std::string(BaseName(path)), kReasonRequest, [](Result<uint64_t>) {});
 }
 
 // The session stays as its dumps show it; one without any is shown for its reason.
@@ -139,7 +135,9 @@ void EarlierSessions::Discard(const std::string& id) {
   withdrawn_.insert(id);
   const SessionRecord* known = deps_.records.Find(id);
   if (known == nullptr) return;
-  for (const v1::SessionStatus& segment : SegmentsOf(*known)) RemoveDump(segment.dump_path());
+  for (const v1::SessionStatus& segment : SegmentsOf(*known)) {
+    deps_.remover.Remove(std::string(BaseName(segment.dump_path())), kReasonRequest, nullptr);
+  }
   deps_.records.Erase(id);
 }
 

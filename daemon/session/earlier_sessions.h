@@ -47,7 +47,6 @@ class EarlierSessions {
   void Continue(const state::StoredSession& stored, bool same_boot, Session::Request request);
   void GiveUp(const state::StoredSession& stored, const std::string& why);
   void Discard(const std::string& id);
-  void RemoveDump(const std::string& path);
 
   const Deps deps_;
   std::set<std::string> withdrawn_;  // their dumps may be found later

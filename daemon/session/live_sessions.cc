@@ -107,7 +107,7 @@ void LiveSessions::NoteDumpClosed(const Session& session, DumpState state) {
 
 void LiveSessions::RemoveDump(const Session& session) {
   const std::string dump(BaseName(session.output().path()));
-  if (!dump.empty()) deps_.remover.Remove(dump, kReasonRequest, [](Result<uint64_t>) {});
+  if (!dump.empty()) deps_.remover.Remove(dump, kReasonRequest, nullptr);
 }
 
 void LiveSessions::EndIfIdle() {

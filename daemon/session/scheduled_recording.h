@@ -18,8 +18,8 @@
 #include "base/strand.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/jobs/job_directory.h"
-#include "daemon/session/sampling_rule.h"
 #include "daemon/session/dump_requests.h"
+#include "daemon/session/sampling_rule.h"
 #include "daemon/session/session_manager.h"
 #include "daemon/session/session_records.h"
 

@@ -151,6 +151,7 @@ void SessionManager::OnStarted(const Peer& peer, const Session& session, const R
     deps_.session.control.Post([reply, view] { reply(view); });
   });
 }
+
 // Where processes have not reported which devices they use, the request to each of them is checked (JobTable::Notify).
 Status SessionManager::CheckTuning(const Peer& peer, const Session::Request& request) const {
   if (request.plan.collect.empty() || !request.targets.any()) return Status::Ok();

@@ -186,7 +186,9 @@ class SessionManagerTest : public ::testing::Test {
       // The writer may run it when this is gone.
       writer.Post([&writer = writer, &control = control, name, done = std::move(done)] {
         Status status = writer.root().Remove(name);
-        control.Post([done, status] { done(status.ok() ? Result<uint64_t>(1) : Result<uint64_t>(status)); });
+        control.Post([done, status] {
+          if (done) done(status.ok() ? Result<uint64_t>(1) : Result<uint64_t>(status));
+        });
       });
     }
     DumpWriter& writer;
