@@ -63,7 +63,7 @@ class InstrDecoder final : public BinaryDecoder<InstrDecoder<kRecordSize>,
 };
 
 std::unique_ptr<ChannelDecoder> MakeInstrDecoder(const Host&, const DeviceInfo&, uint32_t channel,
-                                            SeriesRegistry&) {
+                                                 SeriesRegistry&) {
   if (abi::FindChannelFormat(channel)->record_size == abi::InstrRecordSize(0)) {
     return std::make_unique<InstrDecoder<abi::InstrRecordSize(0)>>();
   }

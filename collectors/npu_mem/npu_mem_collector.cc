@@ -146,7 +146,7 @@ std::vector<ChannelRequest> PlanNpuMem(const DeviceInfo& device, const ChannelOp
 }
 
 std::unique_ptr<ChannelDecoder> MakeNpuMemDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
-                                            SeriesRegistry& registry) {
+                                                  SeriesRegistry& registry) {
   if (channel == abi::kChannelNpuModuleMem) {
     return std::make_unique<ModuleDecoder>(device.id, registry);
   }

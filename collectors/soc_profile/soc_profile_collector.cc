@@ -84,11 +84,6 @@ std::vector<ChannelRequest> PlanSocProfile(const DeviceInfo& device, const Chann
   return {request};
 }
 
-std::unique_ptr<ChannelDecoder> MakeSocProfileDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                            SeriesRegistry& registry) {
-  return MakeSocProfileDecoder(device, registry);
-}
-
 SampleFields SocProfileSampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
   const bool any = std::ranges::any_of(devices, [](const DeviceInfo* device) { return HasFeature(*device, kChipLowPower); });
   return any ? SampleFields{{"sysLp", "on"}} : SampleFields{};
