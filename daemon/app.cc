@@ -53,8 +53,8 @@ Result<bool> App::Impl::Serve() {
   const DaemonConfig& config = options.config;
   RETURN_IF_ERROR(web->Listen(config));
   rpc = std::make_unique<RpcServer>(RpcDeps{
-      *control, config, config.dump_root, *node, store, hub, *health, *sessions, *records, live->watches(), *dump_requests, *releases, *tuning, *jobs, *archive,
-      recorder.get(), advisor.get(), [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }});
+      *control, config, config.dump_root, *node, store, hub, *health, *sessions, *records, live->watches(), *dump_requests,
+      *releases, *tuning, *jobs, *archive, recorder.get(), advisor.get(), [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }});
   std::string warning;
   RETURN_IF_ERROR(rpc->Listen(config, &warning));
   earlier->Resume(*control, *earlier_sessions);

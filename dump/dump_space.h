@@ -51,7 +51,7 @@ class DumpSpace {
   Status Take(uint64_t bytes);
   // After an append: directories that have too much in closed slices.
   void AgeFolders();
-  // Something came that no call above was asked for: the limits are looked at again.
+  // Something came that no call above had the size of: the next append looks at the limits again.
   void Forget() { known_ = 0; }
   // The manifest's gaps may have become more.
   void CountGaps();
