@@ -25,7 +25,7 @@
 
 namespace profd {
 
-constexpr double kMegabyte = 1048576;  // of the driver's MB/s
+constexpr double kMebi = 1048576;  // what the driver's MB and Mb are of
 
 // `Record`: of driver/records. Derived: `bool DecodeRecord(const Record&, const TimeBase&, SampleBatch&)`;
 // false = the record makes no sense (or its interval cannot be used) and is counted as bad.

@@ -133,7 +133,7 @@ class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {
       out.Emit(series.byte_rate, host_ns, traffic.byte_rate);
       if (megabits > 0) {
         // 2^20: as the vendor's analyser does, so that both show the same share.
-        out.Emit(series.utilization, host_ns, traffic.byte_rate * 8 / (megabits * kMegabyte));
+        out.Emit(series.utilization, host_ns, traffic.byte_rate * 8 / (megabits * kMebi));
       }
       out.Emit(series.packets, host_ns, static_cast<double>(traffic.packets));
       out.Emit(series.bytes, host_ns, static_cast<double>(traffic.bytes));

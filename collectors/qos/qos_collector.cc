@@ -50,7 +50,7 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
         ids_[slot] = series_.Add(MetricByName("atlas_npu_qos_bandwidth_bytes_per_second"), device_,
                                  {"all", std::string_view(name.data(), name.size())});
       }
-      out.Emit(ids_[slot], timestamp->host_ns, value * kMegabyte);
+      out.Emit(ids_[slot], timestamp->host_ns, value * kMebi);
     }
     return true;
   }

@@ -153,7 +153,7 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
                         {std::string_view(die_text.data(), die_text.size()),
                          std::string_view(stream.data(), stream.size())});
       }
-      out.Emit(source.ids[i], host_ns, value * kMegabyte);
+      out.Emit(source.ids[i], host_ns, value * kMebi);
     }
   }
 
