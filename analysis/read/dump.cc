@@ -88,13 +88,19 @@ class AnalysisFormat : public exporting::Format {
     MutexLock lock(mutex_);
     exporting::StepSpans spans = plan_->StepsOf(dump);
     if (model.framework != nullptr) model.framework->AddSteps(window_, &spans);
-    std::map<int, bool> devices;
-    for (const auto& row : model.rows) devices[row.device] = true;
-    for (const auto& [device, unused] : devices) {
+    std::set<int> devices;
+    for (const auto& row : model.rows) devices.insert(row.device);
+    std::map<const Rank*, std::set<int>> ranks;
+    for (const int device : devices) ranks[RankOf(dump, device)].insert(device);
+    for (const int device : devices) {
       Rank* rank = RankOf(dump, device);
-      const auto steps = spans.For(device, rank->rank.value_or(-1));
-      AddOperators(model, device, steps, context_, rank);
+      devices_of_[rank].insert(device);
+      const std::set<int>& of_rank = ranks[rank];
+      if (device != *of_rank.begin()) continue;
+      const auto steps = NewSteps(spans.For(device, rank->rank.value_or(-1)), *rank);
+      AddOperators(model, of_rank, steps, context_, rank);
       AddSteps(dump, device, steps, rank);
+      if (!rank->executions.empty()) with_operators_.insert(rank);
     }
     return {};
   }
@@ -111,6 +117,9 @@ class AnalysisFormat : public exporting::Format {
     for (size_t dump = 0; dump < dumps_.size(); ++dump) AddMarks(dump);
     for (const auto& rank : ranks_) {
       for (const auto& series : rank->hardware) series->Sort();
+      const std::set<int>& devices = devices_of_[rank.get()];
+      if (devices.size() < 2) continue;
+      context_.problems->push_back({rank->path, fmt::format("has kernels of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
     }
     if (gathered_.left_out > 0) {
       context_.problems->push_back({"activity", fmt::format("{} rows beyond {} are left out", gathered_.left_out, kMaxRows)});
@@ -188,14 +197,15 @@ class AnalysisFormat : public exporting::Format {
   void AddDevice(size_t dump, int number, OfDevice* device) REQUIRES(mutex_) {
     Rank* rank = RankOf(dump, number);
     for (auto& [name, series] : device->series) rank->hardware.push_back(std::move(series));
-    const auto steps = plan_->StepsOf(dump).For(number, rank->rank.value_or(-1));
+    const auto steps = NewSteps(plan_->StepsOf(dump).For(number, rank->rank.value_or(-1)), *rank);
     AddSteps(dump, number, steps, rank);
     // Both record the same tasks.
-    if (!rank->executions.empty() || (device->kernels.empty() && device->collectives.empty())) return;
-    AddRecorded(*device, steps, rank);
+    if (with_operators_.contains(rank) || (device->kernels.empty() && device->collectives.empty())) return;
+    devices_of_[rank].insert(number);
+    AddRecorded(*device, number, steps, rank);
   }
 
-  void AddRecorded(const OfDevice& device, const std::vector<StepSpan>& steps, Rank* rank) {
+  void AddRecorded(const OfDevice& device, int number, const std::vector<StepSpan>& steps, Rank* rank) {
     const auto text = [&](int64_t id) { return rank->Text(strings_->Text(id)); };
     Intervals computing;
     for (const Recorded& kernel : device.kernels) {
@@ -206,7 +216,7 @@ class AnalysisFormat : public exporting::Format {
       const int32_t op = rank->OperatorOf(name, name, core_name);
       correlated_[rank][kernel.correlation].push_back(static_cast<uint32_t>(rank->executions.size()));
       rank->executions.push_back({kernel.start_ns, kernel.end_ns, op,
-                                  rank->LaneOf("Ascend Hardware", fmt::format("Stream {}", kernel.place))});
+                                  LaneOfStream(number, kernel.place, rank)});
       computing.push_back({kernel.start_ns, kernel.end_ns});
     }
     Intervals communication;
@@ -220,11 +230,7 @@ class AnalysisFormat : public exporting::Format {
                               rank->LaneOf("Communication", fmt::format("Group {}", rank->TextOf(made.group)))});
       communication.push_back({each.start_ns, each.end_ns});
     }
-    rank->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {});
-    rank->recorded = exporting::operators::ExtentOf(rank->overlap);
-    for (const auto& share : exporting::operators::StepShares(rank->overlap, {}, steps)) {
-      if (share.step) rank->shares[share.step->number] = SharesOf(share);
-    }
+    AddOverlap(exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {}), {}, steps, rank);
   }
 
   std::vector<Rank*> OnHostOf(size_t dump) const {
@@ -289,13 +295,28 @@ class AnalysisFormat : public exporting::Format {
     }
   }
 
+  // Without those whose numbers another recording of the rank gave to other steps.
+  static std::vector<StepSpan> NewSteps(std::vector<StepSpan> spans, const Rank& rank) {
+    std::multimap<int64_t, const Step*> known;  // models have iterations of the same
+    for (const Step& step : rank.steps) known.emplace(step.number, &step);
+    std::erase_if(spans, [&known](const StepSpan& span) {
+      const auto [first, last] = known.equal_range(span.number);
+      return first != last && std::none_of(first, last, [&span](const auto& step) {
+               return step.second->start_ns < span.end_ns && span.start_ns < step.second->end_ns;
+             });
+    });
+    return spans;
+  }
+
   void AddSteps(size_t dump, int device, const std::vector<StepSpan>& spans, Rank* rank) REQUIRES(mutex_) {
-    if (!rank->steps.empty()) return;
+    std::set<int64_t> known;  // from another dump or device
+    for (const Step& step : rank->steps) known.insert(step.number);
     std::map<int64_t, std::vector<const Event*>> parts;  // by number; models have iterations of the same
     for (const Event& event : gathered_.parts[dump]) {
       if (event.device == device) parts[event.value].push_back(&event);
     }
     for (const StepSpan& span : spans) {
+      if (known.contains(span.number)) continue;
       Step& step = rank->steps.emplace_back();
       step.number = span.number;
       step.start_ns = span.start_ns;
@@ -305,6 +326,7 @@ class AnalysisFormat : public exporting::Format {
         if (of_step && !step.fp_ns) AddParts(*event, rank, &step);
       }
     }
+    std::ranges::stable_sort(rank->steps, {}, &Step::start_ns);
   }
 
   static void AddParts(const Event& event, Rank* rank, Step* step) {
@@ -331,6 +353,8 @@ class AnalysisFormat : public exporting::Format {
   Gathered gathered_ GUARDED_BY(mutex_);
   std::map<std::tuple<bool, size_t, int>, Rank*> by_key_;
   std::map<const Rank*, std::set<size_t>> dumps_of_;
+  std::map<const Rank*, std::set<int>> devices_of_;  // that ran kernels
+  std::set<const Rank*> with_operators_;             // of the vendor's profiler
   std::map<const Rank*, std::map<int64_t, std::vector<uint32_t>>> correlated_;
 };
 

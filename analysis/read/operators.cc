@@ -22,16 +22,16 @@ using exporting::operators::TaskRow;
 
 class OperatorReader {
  public:
-  OperatorReader(const Model& model, int device, bool keeps_calls, Rank* rank)
-      : model_(model), device_(device), keeps_calls_(keeps_calls), rank_(*rank) {}
+  OperatorReader(const Model& model, const std::set<int>& devices, bool keeps_calls, Rank* rank)
+      : model_(model), devices_(devices), keeps_calls_(keeps_calls), rank_(*rank) {}
 
   void AddTasks() {
     // Not a moment with twice the memory.
-    const auto mine = static_cast<size_t>(std::ranges::count(model_.rows, device_, &TaskRow::device));
+    const auto mine = static_cast<size_t>(std::ranges::count_if(model_.rows, [this](const TaskRow& row) { return Has(row.device); }));
     rank_.executions.reserve(rank_.executions.size() + mine);
     if (keeps_calls_) launched_.reserve(mine);
     for (const TaskRow& row : model_.rows) {
-      if (row.device != device_) continue;
+      if (!Has(row.device)) continue;
       const HostTask* host = model_.HostOf(row);
       if (host == nullptr || !host->compute) continue;
       const int32_t op = OperatorOf(*host);
@@ -77,13 +77,13 @@ class OperatorReader {
     }
     constexpr double kMiB = 1024.0 * 1024;
     for (const auto& record : data.memory.records) {
-      if (record.device != device_) continue;
+      if (!Has(record.device)) continue;
       rank_.memory[exporting::operators::kFrameworkComponent].push_back(
           {record.time, static_cast<double>(record.allocated) / kMiB, static_cast<double>(record.reserved) / kMiB,
            static_cast<double>(record.active) / kMiB});
     }
     for (const auto& each : data.memory.Allocations()) {
-      if (each.taken == nullptr || each.taken->device != device_) continue;
+      if (each.taken == nullptr || !Has(each.taken->device)) continue;
       const int32_t taker = data.TakerAt(each.taken->thread, each.taken->time);
       const TextId name = taker < 0 ? kNoText : rank_.Text(data.texts.Text(data.operators[static_cast<size_t>(taker)].name));
       rank_.blocks.push_back({name, static_cast<double>(each.taken->bytes) / 1024, each.taken->time,
@@ -94,12 +94,12 @@ class OperatorReader {
   void AddMemory() {
     constexpr double kMiB = 1024.0 * 1024;
     for (const auto& record : model_.host.memory.memory) {
-      if (record.device_type != exporting::operators::kNpuMemory || record.device != static_cast<uint32_t>(device_)) continue;
+      if (record.device_type != exporting::operators::kNpuMemory || !Has(static_cast<int>(record.device))) continue;
       rank_.memory["GE"].push_back({model_.host.WallNs(record.time), static_cast<double>(record.allocated) / kMiB,
                                     static_cast<double>(record.reserved) / kMiB, std::nullopt});
     }
     for (const auto& each : model_.host.memory.Allocations()) {
-      if (each.taken->device_type != exporting::operators::kNpuMemory || each.taken->device != static_cast<uint32_t>(device_)) continue;
+      if (each.taken->device_type != exporting::operators::kNpuMemory || !Has(static_cast<int>(each.taken->device))) continue;
       rank_.blocks.push_back({each.taken->name == 0 ? kNoText : rank_.Text(model_.host.NameOf(each.taken->name)),
                               static_cast<double>(each.taken->bytes) / 1024, model_.host.WallNs(each.taken->time),
                               each.freed == nullptr ? std::nullopt : std::optional(model_.host.WallNs(each.freed->time))});
@@ -108,19 +108,22 @@ class OperatorReader {
 
   void AddCollectives(const std::vector<exporting::StepSpan>& steps, const ReadContext& context) {
     for (const auto& op : model_.communication.ops) {
-      if (!op.shown || op.device != device_) continue;
+      if (!op.shown || !Has(op.device)) continue;
       rank_.longest_communication_ns = std::max(rank_.longest_communication_ns, op.end_ns - op.start_ns);
       rank_.slices.push_back({op.start_ns, op.end_ns, rank_.Text(model_.NameOf(op)),
                               rank_.LaneOf("Communication", fmt::format("Group {}", op.group))});
     }
     AddTransfers();
-    const auto made = exporting::csv::CollectivesAsJson(model_, device_, steps);
-    if (made.operations == 0) return;
-    ReadCommunication(made.times, rank_.path, context, &rank_);
-    ReadCommunicationMatrix(made.matrix, rank_.path, context, &rank_);
+    for (const int device : devices_) {
+      const auto made = exporting::csv::CollectivesAsJson(model_, device, steps);
+      if (made.operations == 0) continue;
+      ReadCommunication(made.times, rank_.path, context, &rank_);
+      ReadCommunicationMatrix(made.matrix, rank_.path, context, &rank_);
+    }
   }
 
  private:
+  bool Has(int device) const { return devices_.contains(device); }
   void LeaveOut(int64_t call_ns) { rank_.first_call_ns = std::min(rank_.first_call_ns.value_or(call_ns), call_ns); }
 
   void AddTransfers() {
@@ -131,7 +134,7 @@ class OperatorReader {
       if (task.op < 0 || task.info < 0) continue;
       const auto& op = model_.communication.ops[static_cast<size_t>(task.op)];
       const auto& info = model_.host.communication.infos[static_cast<size_t>(task.info)];
-      if (!op.shown || op.device != device_) continue;
+      if (!op.shown || !Has(op.device)) continue;
       const std::string kind = model_.host.NameOf(info.name);
       const size_t group = groups.try_emplace(op.group, groups.size()).first->second;
       tasks.push_back({task.start_ns, task.end_ns, PlaneNumber(group, info.plane), rank_.TextOf(rank_.Text(kind))});
@@ -148,7 +151,7 @@ class OperatorReader {
     Operator& made = rank_.operators[static_cast<size_t>(op)];
     const auto execution = static_cast<uint32_t>(rank_.executions.size());
     if (keeps_calls_) launched_.emplace_back(host.connection, execution);
-    rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row.stream), host.has_blocks ? host.blocks : kNoBlocks,
+    rank_.executions.push_back({row.start_ns, row.end_ns, op, LaneOfStream(row), host.has_blocks ? host.blocks : kNoBlocks,
                                 static_cast<uint16_t>(host.has_blocks ? std::min<uint32_t>(host.mix_blocks, kNoBlocks) : kNoBlocks)});
     const auto cores = exporting::operators::CountersOf(model_, row, host);
     if (!cores) return;
@@ -190,9 +193,9 @@ class OperatorReader {
     return it->second;
   }
 
-  int32_t LaneOfStream(uint16_t stream) {
-    const auto [it, is_new] = streams_.try_emplace(stream, -1);
-    if (is_new) it->second = rank_.LaneOf("Ascend Hardware", fmt::format("Stream {}", stream));
+  int32_t LaneOfStream(const TaskRow& row) {
+    const auto [it, is_new] = streams_.try_emplace({row.device, row.stream}, -1);
+    if (is_new) it->second = profd::analysis::LaneOfStream(row.device, row.stream, &rank_);
     return it->second;
   }
 
@@ -230,10 +233,10 @@ class OperatorReader {
   }
 
   const Model& model_;
-  int device_;
+  const std::set<int>& devices_;
   bool keeps_calls_;
   Rank& rank_;
-  std::unordered_map<uint16_t, int32_t> streams_;
+  std::map<std::pair<int, uint32_t>, int32_t> streams_;  // lanes
   std::vector<std::pair<int32_t, uint32_t>> launched_;  // connection and execution
   std::unordered_map<exporting::operators::Alike, int32_t, exporting::operators::AlikeHash> known_;
   std::unordered_map<const exporting::operators::PmuCore*, std::vector<Ratio>> ratios_;
@@ -243,22 +246,37 @@ class OperatorReader {
 
 }  // namespace
 
-void AddOperators(const Model& model, int device, const std::vector<exporting::StepSpan>& steps, const ReadContext& context,
-                  Rank* rank) {
-  OperatorReader reader(model, device, context.detail.calls, rank);
+void AddOperators(const Model& model, const std::set<int>& devices, const std::vector<exporting::StepSpan>& steps,
+                  const ReadContext& context, Rank* rank) {
+  OperatorReader reader(model, devices, context.detail.calls, rank);
   // Made once, of the model alone: beside what fills the rank.
   exporting::RunBeside(2, [&](size_t part) { part == 0 ? reader.AddTasks() : void(exporting::operators::OverlapsOf(model)); });
   reader.AddApis();
   reader.AddFramework();
   reader.AddMemory();
   reader.AddCollectives(steps, context);
-  const auto& overlaps = exporting::operators::OverlapsOf(model);
-  const auto found = overlaps.find(device);
-  if (found == overlaps.end()) return;
-  rank->overlap = found->second;
+  std::optional<exporting::operators::Overlap> all;
+  exporting::operators::Intervals receives;
+  for (const auto& [device, overlap] : exporting::operators::OverlapsOf(model)) {
+    if (!devices.contains(device)) continue;
+    all = all ? exporting::operators::Merged(*all, overlap) : overlap;
+    const auto waits = exporting::operators::ReceivesOf(model, device);
+    receives.insert(receives.end(), waits.begin(), waits.end());
+  }
+  std::ranges::sort(receives, {}, &exporting::operators::Interval::start_ns);
+  if (all) AddOverlap(*all, receives, steps, rank);
+}
+
+int32_t LaneOfStream(int device, int64_t stream, Rank* rank) {
+  const bool first = device == rank->device.value_or(device);
+  return rank->LaneOf("Ascend Hardware", first ? fmt::format("Stream {}", stream) : fmt::format("Stream {} of device {}", stream, device));
+}
+
+void AddOverlap(const exporting::operators::Overlap& overlap, const exporting::operators::Intervals& receives,
+                const std::vector<exporting::StepSpan>& steps, Rank* rank) {
+  rank->overlap = rank->recorded ? exporting::operators::Merged(rank->overlap, overlap) : overlap;
   rank->recorded = exporting::operators::ExtentOf(rank->overlap);
-  for (const auto& share : exporting::operators::StepShares(
-           found->second, exporting::operators::ReceivesOf(model, device), steps)) {
+  for (const auto& share : exporting::operators::StepShares(rank->overlap, receives, steps)) {
     if (share.step) rank->shares[share.step->number] = SharesOf(share);
   }
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace profd::analysis {
 namespace {
 
@@ -31,7 +35,7 @@ TEST(OperatorReader, TensorsHaveTypesAndFormats) {
   ReadContext context;
   context.problems = &problems;
   Rank rank;
-  AddOperators(model, 0, {}, context, &rank);
+  AddOperators(model, {0}, {}, context, &rank);
   ASSERT_EQ(rank.operators.size(), 1u);
   const Operator& op = rank.operators[0];
   EXPECT_EQ(rank.TextOf(op.input_shapes), "4,8;4,8");
@@ -40,6 +44,36 @@ TEST(OperatorReader, TensorsHaveTypesAndFormats) {
   EXPECT_EQ(rank.TextOf(op.output_shapes), "4");
   EXPECT_EQ(rank.TextOf(op.output_types), "INT32");
   EXPECT_EQ(rank.TextOf(op.output_formats), "NCHW");
+}
+
+// The host's are those of both; streams of one number are two.
+TEST(OperatorReader, DevicesOfARankShareItsCalls) {
+  Model model(HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  model.host.apis.push_back({.begin = 500, .end = 600, .level = 20000});
+  model.host_tasks.launches.emplace_back();
+  HostTask& task = model.host_tasks.tasks.emplace_back();
+  task.launch = 0;
+  task.type = 66;  // KERNEL_AIVEC
+  task.compute = true;
+  for (const int16_t device : {int16_t{4}, int16_t{5}}) {
+    TaskRow& row = model.rows.emplace_back();
+    row.device = device;
+    row.stream = 2;
+    row.host = 0;
+    row.start_ns = 1000;
+    row.end_ns = 2000;
+  }
+  std::vector<Problem> problems;
+  ReadContext context;
+  context.problems = &problems;
+  Rank rank;
+  rank.device = 4;
+  AddOperators(model, {4, 5}, {}, context, &rank);
+  EXPECT_EQ(rank.executions.size(), 2u);
+  EXPECT_EQ(rank.slices.size(), 1u);
+  std::vector<std::string> lanes;
+  for (const Lane& lane : rank.lanes) lanes.push_back(lane.group + ", " + lane.name);
+  EXPECT_EQ(lanes, (std::vector<std::string>{"Ascend Hardware, Stream 2", "Ascend Hardware, Stream 2 of device 5", "CANN, Thread 0"}));
 }
 
 }  // namespace

@@ -92,7 +92,14 @@ std::optional<Overall> OverallOf(const Rank& rank) {
     return Overall{all.whole(), all};
   }
   const auto of = [&rank](OverlapKind kind) { return SumMs(rank.overlap[static_cast<size_t>(kind)]); };
-  const double total = Ms(span->end_ns - span->start_ns);
+  int64_t total_ns = span->end_ns - span->start_ns;
+  if (rank.recorded && !rank.span) {  // of recordings one after another the time between them is not free, but not known
+    total_ns = 0;
+    for (const OverlapKind kind : {OverlapKind::kComputing, OverlapKind::kNotOverlapped, OverlapKind::kFree}) {
+      for (const Interval& each : rank.overlap[static_cast<size_t>(kind)]) total_ns += each.end_ns - each.start_ns;
+    }
+  }
+  const double total = Ms(total_ns);
   all.computing = of(OverlapKind::kComputing);
   all.communication = of(OverlapKind::kCommunication);
   all.uncovered = of(OverlapKind::kNotOverlapped);

@@ -25,6 +25,14 @@ Intervals Union(Intervals parts) {
   return parts;
 }
 
+Intervals Joined(const Intervals& a, const Intervals& b) {
+  Intervals both;
+  both.reserve(a.size() + b.size());
+  both.insert(both.end(), a.begin(), a.end());
+  both.insert(both.end(), b.begin(), b.end());
+  return Union(std::move(both));
+}
+
 // Both of Union.
 Intervals Without(const Intervals& from, const Intervals& what) {
   Intervals left;
@@ -84,11 +92,7 @@ Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<
   const Intervals& computed = of(OverlapKind::kComputing);
   const Intervals& communicated = of(OverlapKind::kCommunication);
   of(OverlapKind::kNotOverlapped) = Without(communicated, computed);
-  Intervals busy;
-  busy.reserve(computed.size() + communicated.size());
-  busy.insert(busy.end(), computed.begin(), computed.end());
-  busy.insert(busy.end(), communicated.begin(), communicated.end());
-  busy = Union(std::move(busy));
+  const Intervals busy = Joined(computed, communicated);
   if (!busy.empty()) {  // by start, and none reaches beyond the next one
     Widen(&tasks, {busy.front().start_ns, busy.back().end_ns});
   }
@@ -96,6 +100,14 @@ Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<
   for (Intervals& each : made) {
     std::erase_if(each, [](const Interval& interval) { return interval.end_ns <= interval.start_ns; });
   }
+  return made;
+}
+
+Overlap Merged(const Overlap& a, const Overlap& b) {
+  const auto both = [&](OverlapKind kind) { return Joined(a[static_cast<size_t>(kind)], b[static_cast<size_t>(kind)]); };
+  Overlap made = MakeOverlap(both(OverlapKind::kComputing), both(OverlapKind::kCommunication), std::nullopt);
+  const Intervals busy = Joined(made[static_cast<size_t>(OverlapKind::kComputing)], made[static_cast<size_t>(OverlapKind::kCommunication)]);
+  made[static_cast<size_t>(OverlapKind::kFree)] = Without(both(OverlapKind::kFree), busy);
   return made;
 }
 

@@ -33,6 +33,8 @@ using Overlap = std::array<Intervals, kOverlapKinds>;  // by kind
 // `computing` and `communication`: in any order. `tasks`: from the first start to the last end of the tasks that are
 // no kernels; they and both others bound what is free.
 Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<Interval> tasks);
+// Of two devices, or of two recordings: what either of them did. Nothing is free in the time between two recordings.
+Overlap Merged(const Overlap& a, const Overlap& b);
 // From the first start to the last end; none: it is empty.
 std::optional<Interval> ExtentOf(const Overlap& overlap);
 

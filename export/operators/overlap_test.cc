@@ -41,5 +41,19 @@ TEST(OverlapTest, RangesWithoutLengthAreLeftOut) {
   EXPECT_TRUE(Of(MakeOverlap({}, {}, Interval{4, 4}), OverlapKind::kFree).empty());
 }
 
+TEST(OverlapTest, OfTwoDevicesIsWhatEitherDid) {
+  const Overlap made = Merged(MakeOverlap({{0, 10}}, {{30, 40}}, std::nullopt), MakeOverlap({{20, 35}}, {}, Interval{5, 50}));
+  EXPECT_EQ(Of(made, OverlapKind::kComputing), (Intervals{{0, 10}, {20, 35}}));
+  EXPECT_EQ(Of(made, OverlapKind::kCommunication), (Intervals{{30, 40}}));
+  EXPECT_EQ(Of(made, OverlapKind::kNotOverlapped), (Intervals{{35, 40}}));
+  EXPECT_EQ(Of(made, OverlapKind::kFree), (Intervals{{10, 20}, {40, 50}}));
+}
+
+TEST(OverlapTest, TheTimeBetweenTwoRecordingsIsNotFree) {
+  const Overlap made = Merged(MakeOverlap({{100, 110}, {115, 120}}, {}, std::nullopt), MakeOverlap({{0, 10}}, {}, Interval{0, 15}));
+  EXPECT_EQ(Of(made, OverlapKind::kComputing), (Intervals{{0, 10}, {100, 110}, {115, 120}}));
+  EXPECT_EQ(Of(made, OverlapKind::kFree), (Intervals{{10, 15}, {110, 115}}));
+}
+
 }  // namespace
 }  // namespace profd::exporting::operators

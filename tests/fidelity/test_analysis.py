@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import sqlite3
+import struct
 
 import make_operators
 import run_tests
@@ -380,6 +381,52 @@ class DumpCase(AnalysisCase):
         self.assertTrue(analyze(dump.path)["problems"])
         again = analyze(dump.path, "--only", brief)
         self.assertEqual((again["ranks"][0]["operator_types"], again["problems"]), (rank["operator_types"], []))
+
+    def recording(self, name, number, first_us, devices=(0,)):
+        """Of rank 0, from `first_us` on; with devices one after the other. Two steps, the first of number `number`."""
+        dump = make_operators.Operators(os.path.join(self.folder, name), slots=4, kinds=("matmul", "add"), devices=devices)
+        for slot in dump.slots:
+            slot.us += first_us + 20_000 * slot.device
+        dump.fill()
+        starts = [dump.slots[0].runs[0][0], dump.slots[2].runs[0][0], dump.slots[3].runs[0][1] + 1]
+        self.steps = {number + i: starts[i:i + 2] for i in range(2)}
+        for step, ends in self.steps.items():
+            for tag, count in zip((60000, 60001), ends):
+                dump.add(devices[0], "ts_track.data", struct.pack("<BBHIQQQHHHH", 0, 10, 40, 0, count, step, 0xFFFFFFFF, 0, 0, tag, 0))
+        dump.write()
+        self.write(name, "profiler_info_0.json", text="{}")
+        self.runs = {device: [tuple(map(dump.wall_ns, run)) for slot in dump.slots if slot.device == device for run in slot.runs]
+                     for device in devices}
+        return dump
+
+    def test_recordings_of_a_rank(self):
+        """One after the other: all steps, and times are the sums of both; what lies between them is not free."""
+        all_runs, recorded, steps = [], 0, {}
+        for name, number, first_us in (("a", 1, 0), ("b", 7, 50_000)):
+            dump = self.recording(name, number, first_us)
+            runs = self.runs[0]
+            all_runs += runs
+            recorded += max(end for _, end in runs) - min(start for start, _ in runs)
+            for step, (begin, end) in self.steps.items():
+                steps[step] = sum(b - a for a, b in runs if dump.wall_ns(begin) <= a < dump.wall_ns(end))
+        got = analyze(self.folder)
+        [rank] = got["ranks"]
+        self.assertEqual(got["problems"], [])
+        self.assertEqual((rank["rank"], rank["timeline"]["executions"]), (0, 8))
+        self.assert_close(rank["overall"]["computing_ms"], sum(b - a for a, b in all_runs) / 1e6)
+        self.assert_close(rank["overall"]["e2e_ms"], recorded / 1e6)
+        self.assertEqual([step["step"] for step in rank["steps"]], [1, 2, 7, 8])
+        for step in rank["steps"]:
+            self.assert_close(step["computing_ms"], steps[step["step"]] / 1e6, step["step"])
+
+    def test_devices_of_a_rank(self):
+        """Are read as one, which is said: what any of them computed, and streams of each."""
+        self.recording("a", 1, 0, devices=(0, 1))
+        got = analyze(self.folder)
+        [rank] = got["ranks"]
+        self.assertEqual([problem["what"] for problem in got["problems"]], ["has kernels of the devices 0, 1: they are read as one rank"])
+        self.assertEqual((rank["timeline"]["executions"], rank["timeline"]["streams"]), (8, 4))
+        self.assert_close(rank["overall"]["computing_ms"], union(self.runs[0] + self.runs[1]) / 1e6)
 
 
 class DatabaseCase(AnalysisCase):
