@@ -68,25 +68,36 @@ std::string Unescaped(std::string_view word) {
   return text;
 }
 
+struct DeviceOfDatabase {
+  int device = 0;
+  std::optional<int> rank;     // none: not known
+  std::vector<int64_t> dumps;  // that its rows are of, in a database of several dumps
+};
+
 class DatabaseReader {
  public:
   DatabaseReader(const Database& database, std::string where, const ReadContext& context)
       : database_(database), where_(std::move(where)), context_(context) {}
 
-  // Devices and, where it is known, their ranks.
-  std::vector<std::pair<int, std::optional<int>>> Devices() {
-    std::vector<std::pair<int, std::optional<int>>> devices;
+  std::vector<DeviceOfDatabase> Devices() {
+    std::vector<DeviceOfDatabase> devices;
     if (database_.Has("RANK_DEVICE_MAP")) {
-      Run("SELECT deviceId, rankId FROM RANK_DEVICE_MAP ORDER BY rankId", [&](const Row& row) {
+      const bool several = database_.HasColumn("RANK_DEVICE_MAP", "dumpId");
+      Run(fmt::format("SELECT deviceId, rankId, {} FROM RANK_DEVICE_MAP ORDER BY rankId", several ? "dumpId" : "0"), [&](const Row& row) {
+        const auto device = static_cast<int>(row.Int(0));
         const auto rank = static_cast<int>(row.Int(1));
-        devices.emplace_back(static_cast<int>(row.Int(0)), rank < 0 ? std::nullopt : std::optional(rank));
+        const auto same = std::ranges::find_if(devices, [&](const DeviceOfDatabase& each) { return each.rank == rank && each.device == device; });
+        DeviceOfDatabase& one = several && same != devices.end() ? *same : devices.emplace_back();
+        one.device = device;
+        if (rank >= 0) one.rank = rank;
+        if (several) one.dumps.push_back(row.Int(2));
       });
     }
     if (!devices.empty()) return devices;
     for (const std::string_view table : kDeviceTables) {
       if (!devices.empty() || !database_.Has(table)) continue;
       Run(fmt::format("SELECT DISTINCT deviceId FROM {} ORDER BY 1", table),
-          [&](const Row& row) { devices.emplace_back(static_cast<int>(row.Int(0)), std::nullopt); });
+          [&](const Row& row) { devices.push_back({static_cast<int>(row.Int(0)), std::nullopt, {}}); });
     }
     return devices;
   }
@@ -451,7 +462,12 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
   const fs::path parent = AboveOf(file);
   const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";
   const fs::path above = exported ? parent.parent_path() : parent;
-  for (const auto& [device, number] : devices) {
+  for (const auto& [device, number, dumps] : devices) {
+    if (!dumps.empty()) {  // other dumps have devices of the same numbers
+      database = Database::Open(file);
+      const Status status = database.ok() ? database->ShowOnly("dumpId", dumps) : database.status();
+      if (!status.ok()) return status;
+    }
     auto rank = std::make_unique<Rank>();
     if (devices.size() == 1 && (exported || above.filename().native().starts_with("PROF_"))) ReadDeviceFacts(above, context, rank.get());
     rank->path = file.string();

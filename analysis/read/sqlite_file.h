@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "analysis/times.h"
 #include "base/status.h"
@@ -92,6 +93,20 @@ class Database {
     int code = SQLITE_ROW;
     while ((code = sqlite3_step(prepared)) == SQLITE_ROW) take(row);
     return code == SQLITE_DONE ? Status::Ok() : Error();
+  }
+
+  // Of tables with this column no other rows are seen from now on.
+  Status ShowOnly(std::string_view column, const std::vector<int64_t>& values) const {
+    std::vector<std::string> tables;
+    Status status = Each(fmt::format("SELECT replace(m.name, '\"', '\"\"') FROM sqlite_master m, pragma_table_info(m.name) p "
+                                     "WHERE m.type = 'table' AND p.name = '{}'", column),
+                         [&tables](const Row& row) { tables.emplace_back(row.Text(0)); });
+    for (const std::string& table : tables) {
+      if (!status.ok()) break;
+      status = Each(fmt::format("CREATE TEMP VIEW \"{0}\" AS SELECT * FROM main.\"{0}\" WHERE {1} IN ({2})", table, column, fmt::join(values, ", ")),
+                    [](const Row&) {});
+    }
+    return status;
   }
 
  private:

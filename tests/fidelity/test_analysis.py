@@ -13,6 +13,7 @@ import struct
 import make_operators
 import run_tests
 from analysis_case import AnalysisCase, analyze
+from profd_harness import profctl
 
 BEGIN_NS = 1736408883000000000
 
@@ -382,8 +383,8 @@ class DumpCase(AnalysisCase):
         again = analyze(dump.path, "--only", brief)
         self.assertEqual((again["ranks"][0]["operator_types"], again["problems"]), (rank["operator_types"], []))
 
-    def recording(self, name, number, first_us, devices=(0,)):
-        """Of rank 0, from `first_us` on; with devices one after the other. Two steps, the first of number `number`."""
+    def recording(self, name, number, first_us, devices=(0,), rank=0):
+        """From `first_us` on; with devices one after the other. Two steps, the first of number `number`."""
         dump = make_operators.Operators(os.path.join(self.folder, name), slots=4, kinds=("matmul", "add"), devices=devices)
         for slot in dump.slots:
             slot.us += first_us + 20_000 * slot.device
@@ -394,7 +395,7 @@ class DumpCase(AnalysisCase):
             for tag, count in zip((60000, 60001), ends):
                 dump.add(devices[0], "ts_track.data", struct.pack("<BBHIQQQHHHH", 0, 10, 40, 0, count, step, 0xFFFFFFFF, 0, 0, tag, 0))
         dump.write()
-        self.write(name, "profiler_info_0.json", text="{}")
+        self.write(name, f"profiler_info_{rank}.json", text="{}")
         self.runs = {device: [tuple(map(dump.wall_ns, run)) for slot in dump.slots if slot.device == device for run in slot.runs]
                      for device in devices}
         return dump
@@ -427,6 +428,19 @@ class DumpCase(AnalysisCase):
         self.assertEqual([problem["what"] for problem in got["problems"]], ["has kernels of the devices 0, 1: they are read as one rank"])
         self.assertEqual((rank["timeline"]["executions"], rank["timeline"]["streams"]), (8, 4))
         self.assert_close(rank["overall"]["computing_ms"], union(self.runs[0] + self.runs[1]) / 1e6)
+
+    def test_ranks_on_devices_of_one_number(self):
+        """Of two nodes, in one database: each has its own rows."""
+        self.recording("run/a", 1, 0)
+        self.recording("run/b", 1, 50_000, rank=1)
+        run, out = (os.path.join(self.folder, name) for name in ("run", "out"))
+        profctl("export", run, "--format", "sqlite", "--out", out)
+        [database] = glob.glob(os.path.join(out, "msprof_*.db"))
+        of_dumps, of_database = (analyze(path)["ranks"] for path in (run, database))
+        self.assertEqual([(rank["rank"], rank["device"], rank["timeline"]["executions"]) for rank in of_database], [(0, 0, 4), (1, 0, 4)])
+        for want, got in zip(of_dumps, of_database):
+            for name, value in want["overall"].items():
+                self.assert_close(got["overall"][name], value, name)
 
 
 class DatabaseCase(AnalysisCase):
