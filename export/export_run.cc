@@ -240,8 +240,10 @@ void ExportRun::LoadNames() {
     if (!task.rows || !task.spec->wants_names || names != nullptr) continue;
     const Dump& dump = dumps_[task.task.dump];
     names = operators::LoadNames(dump.reader(), dump.info());
-    device_marks_[task.task.dump] = std::make_shared<const std::vector<operators::DeviceMark>>(
-        operators::LoadDeviceMarks(dump.reader(), dump.info(), [this](const Place& place) { return ClockOf(place); }));
+    auto marks = operators::LoadDeviceMarks(dump.reader(), dump.info(), [this](const Place& place) { return ClockOf(place); });
+    const RowFilter& filter = filters_[task.task.dump];
+    std::erase_if(marks, [&filter](const operators::DeviceMark& mark) { return !filter.HasDevice(mark.device); });
+    device_marks_[task.task.dump] = std::make_shared<const std::vector<operators::DeviceMark>>(std::move(marks));
   }
 }
 

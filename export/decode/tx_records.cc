@@ -149,9 +149,10 @@ class TxDecoder final : public EventDecoder {
   std::map<std::pair<int64_t, std::string>, std::vector<int64_t>> lanes_;  // ends, by process and domain
 };
 
+// Of the process, whatever devices are asked for.
 constexpr DecoderSpec Tx(std::string_view base) {
   return {.base = base, .kind = Place::Kind::kHost, .chips = kAnyChip, .record_size = kTxRecordBytes, .record_size_v6 = 0,
-          .tables = {}, .make = MakeDecoder<TxDecoder>, .wants_names = true};
+          .tables = {}, .make = MakeDecoder<TxDecoder>, .rows_have_devices = true, .wants_names = true};
 }
 
 }  // namespace

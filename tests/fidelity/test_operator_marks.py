@@ -79,6 +79,16 @@ class MarkTest(FolderCase):
         slices = [e for e in self.events(dump) if e["ph"] == "X" and e["name"] == "step 1"]
         self.assertEqual([e["ts"] for e in slices], [us(first), us(second)])
 
+    def test_chosen_devices(self):
+        """Marks are of the process, whichever they are; times on devices are of those."""
+        dump = self.make(devices=(0, 1))
+        dump.on_device(6, 4000, 2, 500, device=0)
+        second = dump.on_device(6, 4100, 2, 500, device=1)
+        self.write(dump)
+        rows = Exported(dump.path, dump.path + "-out", 0, ("--devices", "1")).rows("msprof_tx")
+        self.assertEqual([row[-4] for row in rows[1:]], ["step 1", "a long one", "on the host", "plain, with the number of one"])
+        self.assertEqual(rows[1][-2:], [us(second) + "\t"] * 2)
+
     def test_timeline(self):
         dump = self.write(self.marked())
         events = self.events(dump)
