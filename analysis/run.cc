@@ -142,7 +142,10 @@ void LeaveOutTwins(Run* run) {
     if (end == std::next(first)) continue;
     std::iter_swap(first, std::ranges::max_element(first, end, {}, began));
     for (auto twin = std::next(first); twin != end; ++twin) {
-      run->problems.push_back({(*twin)->path, fmt::format("rank {} is left out: it is read from {}", *(*first)->rank, (*first)->path)});
+      const bool of_one_file = (*twin)->path == (*first)->path && (*twin)->device && (*first)->device;
+      run->problems.push_back({(*twin)->path, of_one_file ? fmt::format("device {} of rank {} is left out: the rank is read from device {}",
+                                                                        *(*twin)->device, *(*first)->rank, *(*first)->device)
+                                                          : fmt::format("rank {} is left out: it is read from {}", *(*first)->rank, (*first)->path)});
     }
     run->ranks.erase(std::next(first), end);
   }

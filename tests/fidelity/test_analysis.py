@@ -428,6 +428,10 @@ class DumpCase(AnalysisCase):
         self.assertEqual([problem["what"] for problem in got["problems"]], ["has kernels of the devices 0, 1: they are read as one rank"])
         self.assertEqual((rank["timeline"]["executions"], rank["timeline"]["streams"]), (8, 4))
         self.assert_close(rank["overall"]["computing_ms"], union(self.runs[0] + self.runs[1]) / 1e6)
+        out = os.path.join(self.folder, "out")
+        profctl("export", os.path.join(self.folder, "a"), "--format", "sqlite", "--out", out)
+        got = analyze(*glob.glob(os.path.join(out, "msprof_*.db")))
+        self.assertEqual([problem["what"] for problem in got["problems"]], ["device 0 of rank 0 is left out: the rank is read from device 1"])
 
     def test_ranks_on_devices_of_one_number(self):
         """Of two nodes, in one database: each has its own rows."""
