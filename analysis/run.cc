@@ -62,9 +62,10 @@ Status ReadOne(const Source& source, const ReadContext& context, Ranks* ranks) {
   return Status::Ok();
 }
 
-// A device that the job does not use, which the node's counters describe.
+// A device of a dump, or of a database made of one, that the job does not use, which the node's counters describe.
 bool IsBeside(const Rank& rank) {
-  return !rank.rank && rank.executions.empty() && rank.collectives.empty();
+  const bool of_node = rank.source == "dump" || rank.source.ends_with("database");
+  return of_node && !rank.rank && rank.executions.empty() && rank.collectives.empty();
 }
 
 // What was read of a source.

@@ -47,6 +47,20 @@ TEST_F(DumpOfARunTest, StaysOneUnderAnotherName) {
   }
 }
 
+// Only a device of a dump may be one that no rank used.
+TEST_F(DumpOfARunTest, AnOutputWithoutANumberStaysBesideARank) {
+  MakeDump("PROF_1");
+  const fs::path output = fs::path(std::string(dir_ / "a_ascend_pt")) / "ASCEND_PROFILER_OUTPUT";
+  fs::create_directories(output);
+  WriteText(output / "step_trace_time.csv", "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n1,10,0,0,0,5\n");
+  const auto run = LoadRun({std::string(dir_.path())}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->ranks.size(), 2U);
+  EXPECT_EQ(run->ranks[0]->rank, 3);
+  EXPECT_EQ(run->ranks[1]->rank, std::nullopt);
+  EXPECT_EQ(run->ranks[1]->shares.size(), 1U);
+}
+
 TEST_F(DumpOfARunTest, StillBeingWrittenIsAProblem) {
   const std::string dump = MakeDump("PROF_1");
   WriteState(dump, DumpState::kRunning);
