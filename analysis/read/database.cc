@@ -469,7 +469,8 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
       if (!status.ok()) return status;
     }
     auto rank = std::make_unique<Rank>();
-    if (devices.size() == 1 && (exported || above.filename().native().starts_with("PROF_"))) ReadDeviceFacts(above, context, rank.get());
+    const bool has_facts = devices.size() == 1 && (exported || above.filename().native().starts_with("PROF_"));
+    if (has_facts) ReadDeviceFacts(above, context, rank.get());
     rank->path = file.string();
     rank->device = device;
     rank->rank = number;
@@ -477,6 +478,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
     rank->source = name.starts_with("msprof") ? "msprof, database"
                    : name.starts_with("ascend_mindspore") ? "MindSpore, database" : "PyTorch, database";
     DatabaseReader(*database, file.string(), context).Read(device, devices.size() == 1, rank.get());
+    if (has_facts) ReadShapeStates(above, context, rank.get());
     if (exported) {
       const std::optional<int> known = rank->rank;
       ReadProfilerInfo(above, context, rank.get());

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/read/readers.h"
@@ -257,6 +259,34 @@ TEST_F(DatabaseTest, StepWithoutANumber) {
   ASSERT_EQ(rank.shares.size(), 1u);
   EXPECT_EQ(rank.shares.begin()->first, -1);
   EXPECT_EQ(rank.shares.begin()->second.free, 3);
+}
+
+// analysis 1.3: before CANN 8 ge_info.db has them, "0" is static.
+TEST_F(DatabaseTest, StatesOfShapesBesideAnOutput) {
+  const fs::path output = folder_ / "ASCEND_PROFILER_OUTPUT";
+  const std::string info = "PROF_1/host/sqlite/ge_info.db";
+  fs::create_directories(output);
+  fs::create_directories((folder_ / info).parent_path());
+  Run(info, "CREATE TABLE TaskInfo (op_name TEXT, op_state TEXT); INSERT INTO TaskInfo VALUES ('a', '1'), ('b', 'N/A'), ('c', NULL);");
+  const auto states = [&](const auto& read, const fs::path& path) {
+    ranks_.clear();
+    EXPECT_TRUE(read(path, ReadContext{.problems = &problems_}, &ranks_).ok());
+    return ranks_.at(0)->op_states;
+  };
+  using States = std::set<std::string>;
+  std::ofstream(output / "kernel_details.csv") << "Name,Type,Accelerator Core,Start Time(us),Duration(us)\na,Mul,AI_CORE,1,2\n";
+  fs::copy_file(folder_ / "ascend_pytorch_profiler_0.db", output / "ascend_pytorch_profiler_0.db");
+  EXPECT_EQ(states(ReadProfilerOutput, output), States{"dynamic"});
+  EXPECT_EQ(states(ReadDatabase, output / "ascend_pytorch_profiler_0.db"), States{"dynamic"});
+  Run(info, "INSERT INTO TaskInfo VALUES ('d', '0')");
+  EXPECT_EQ(states(ReadProfilerOutput, output), (States{"dynamic", "static"}));
+  std::ofstream(output / "kernel_details.csv") << "Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us)\na,Mul,dynamic,AI_CORE,1,2\n";
+  EXPECT_EQ(states(ReadProfilerOutput, output), States{"dynamic"}) << "the table has them";
+  EXPECT_TRUE(problems_.empty()) << problems_[0].what;
+  fs::resize_file(folder_ / info, 100);
+  EXPECT_EQ(states(ReadDatabase, output / "ascend_pytorch_profiler_0.db"), States{});
+  ASSERT_EQ(problems_.size(), 1u);
+  EXPECT_EQ(problems_[0].where, (folder_ / info).string());
 }
 
 // analysis 2.1: where the raw data is gone, what msprof made of it is left.

@@ -1,7 +1,9 @@
-// What the collector wrote of a device beside its data (analysis 1.3): PROF_*/device_<n>/info.json.<n>.
+// What the collector wrote beside its data (analysis 1.3): of a device PROF_*/device_<n>/info.json.<n>, of operators
+// PROF_*/host/sqlite/ge_info.db.
 #include <nlohmann/json.hpp>
 
 #include "analysis/read/readers.h"
+#include "analysis/read/sqlite_file.h"
 #include "base/text.h"
 #include "dump/json_depth.h"
 
@@ -11,6 +13,18 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+
+void TakeStates(const fs::path& file, const ReadContext& context, Rank* rank) {
+  const Result<Database> database = Database::Open(file);
+  Status status = database.status();
+  if (database.ok() && database->Has("TaskInfo")) {
+    status = database->Each("SELECT DISTINCT op_state FROM TaskInfo", [rank](const Row& row) {
+      if (row.Text(0) == "0") rank->op_states.emplace("static");
+      if (row.Text(0) == "1") rank->op_states.emplace("dynamic");
+    });
+  }
+  if (!status.ok()) context.problems->push_back({file.string(), status.message()});
+}
 
 }  // namespace
 
@@ -41,6 +55,21 @@ void ReadDeviceFacts(const fs::path& directory, const ReadContext& context, Rank
     rank->vector_cores = static_cast<int>(number("aiv_num"));
     rank->core_mhz = number("aic_frequency");
     return;
+  }
+}
+
+void ReadShapeStates(const fs::path& directory, const ReadContext& context, Rank* rank) {
+  if (!rank->op_states.empty()) return;
+  const fs::path inside = fs::path("host") / "sqlite" / "ge_info.db";
+  std::error_code error;
+  if (directory.filename().native().starts_with("PROF_")) {
+    if (fs::is_regular_file(directory / inside, error)) TakeStates(directory / inside, context, rank);
+    return;
+  }
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    const bool has = it->path().filename().native().starts_with("PROF_") && fs::is_regular_file(it->path() / inside, ignored);
+    if (has) TakeStates(it->path() / inside, context, rank);
   }
 }
 

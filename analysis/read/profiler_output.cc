@@ -469,6 +469,7 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
     }
   }
   if (!rank->executions.empty() || !rank->communication_at.empty()) empty.kernels.clear();  // a slice may have none
+  ReadShapeStates(parent, context, rank.get());
   for (const std::string_view stem : {"trace_view", "msprof"}) {
     const bool kernels = rank->executions.empty();
     for (const fs::path& path : files_of(stem, ".json")) ReadTrace(path, kernels, context, rank.get());

@@ -113,6 +113,8 @@ void ReadPipeline(const std::filesystem::path& directory, int device, const Read
 void ReadProfilerInfo(const std::filesystem::path& directory, const ReadContext& context, Rank* rank);
 // PROF_*/device_<n>/info.json.<n> beside an output: how many cores the device has, and how fast they are.
 void ReadDeviceFacts(const std::filesystem::path& directory, const ReadContext& context, Rank* rank);
+// PROF_*/host/sqlite/ge_info.db beside an output: states of shapes of CANN before 8, whose tables of kernels have none.
+void ReadShapeStates(const std::filesystem::path& directory, const ReadContext& context, Rank* rank);
 // A value of profiler_metadata.json or META_DATA, as JSON: ENV_VARIABLES, parallel_group_info, distributed_args.
 void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 
