@@ -129,7 +129,16 @@ class DatabaseReader {
     for (const auto& series : rank_->hardware) series->Sort();
     ReadMarks();
     ReadFacts();
-    AddSpan();
+  }
+
+  // Of what was read, and where it has no communication, of what was analysed of that.
+  void AddOverlap() {
+    if (communication_.empty()) AddAnalysed();
+    Intervals computing;
+    for (const Execution& each : rank_->executions) computing.push_back({each.start_ns, each.end_ns});
+    rank_->span = SpanOfTasks();
+    if (computing.empty() && communication_.empty()) return;
+    rank_->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication_), rank_->span);
   }
 
  private:
@@ -256,6 +265,7 @@ class DatabaseReader {
           made.type = row.IsNull(2) ? rank_->Text(CollectiveTypeOf(rank_->TextOf(made.name))) : Name(row.Int(2));
           made.start_ns = row.Time(3);
           made.elapse_ms = Ms(row.Time(4) - row.Time(3));
+          communication_.push_back({row.Time(3), row.Time(4)});
           rank_->longest_communication_ns = std::max(rank_->longest_communication_ns, row.Time(4) - row.Time(3));
           rank_->slices.push_back({row.Time(3), row.Time(4), made.name,
                                    rank_->LaneOf("Communication", fmt::format("Group {}", rank_->TextOf(made.group)))});
@@ -411,12 +421,8 @@ class DatabaseReader {
     });
   }
 
-  // End to end is from the first task to the last one that lie within the steps, or all where there are none.
-  void AddSpan() {
-    Intervals computing;
-    for (const Execution& each : rank_->executions) computing.push_back({each.start_ns, each.end_ns});
-    Intervals communication;
-    for (const Collective& each : rank_->collectives) communication.push_back({each.start_ns, EndOf(each.start_ns, each.elapse_ms)});
+  // From the first task to the last one that lie within the steps, or all where there are none.
+  std::optional<Interval> SpanOfTasks() const {
     std::optional<Interval> span;
     for (const Interval& task : tasks_) {
       const bool outside = !rank_->steps.empty() &&
@@ -426,9 +432,15 @@ class DatabaseReader {
       span->start_ns = std::min(span->start_ns, task.start_ns);
       span->end_ns = std::max(span->end_ns, task.end_ns);
     }
-    rank_->span = span;
-    if (computing.empty() && communication.empty()) return;
-    rank_->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), span);
+    return span;
+  }
+
+  void AddAnalysed() {
+    // Communication alone does not show the rest of a step.
+    if (rank_->executions.empty() && !rank_->shares.empty()) return;
+    for (const Collective& each : rank_->collectives) {
+      if (each.start_ns > 0) communication_.push_back({each.start_ns, EndOf(each.start_ns, each.elapse_ms)});
+    }
   }
 
   static constexpr size_t kMaxSeries = 1024;
@@ -439,6 +451,7 @@ class DatabaseReader {
   Rank* rank_ = nullptr;
   std::unordered_map<int64_t, TextId> texts_;
   Intervals tasks_;
+  Intervals communication_;
   std::unordered_map<int64_t, std::vector<uint32_t>> launches_;  // executions by connection
   std::unordered_map<int64_t, uint32_t> callers_;                // slices by connection
   std::unordered_map<int64_t, uint32_t> operators_;              // of the framework, by number in CONNECTION_IDS
@@ -477,7 +490,8 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
     const std::string name = file.filename().string();
     rank->source = name.starts_with("msprof") ? "msprof, database"
                    : name.starts_with("ascend_mindspore") ? "MindSpore, database" : "PyTorch, database";
-    DatabaseReader(*database, file.string(), context).Read(device, devices.size() == 1, rank.get());
+    DatabaseReader of_device(*database, file.string(), context);
+    of_device.Read(device, devices.size() == 1, rank.get());
     if (has_facts) ReadShapeStates(above, context, rank.get());
     if (exported) {
       const std::optional<int> known = rank->rank;
@@ -486,6 +500,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
     }
     const fs::path more = parent / "analysis.db";
     if (std::error_code error; devices.size() == 1 && fs::is_regular_file(more, error)) ReadAnalysisDatabase(more, context, rank.get());
+    of_device.AddOverlap();
     ranks->push_back(std::move(rank));
   }
   return Status::Ok();

@@ -107,6 +107,24 @@ TEST_F(DatabaseTest, AnalysedOperationsNeedNoneInTheDatabase) {
   EXPECT_EQ(Describe(Read()), (Texts{"hcom_send__1_0_1@9 step 1 at 10000 7 MB"}));
 }
 
+// They are communication of the rank all the same: 1 ms from 10 ms on, of which 0.5 ms are computed.
+TEST_F(DatabaseTest, AnalysedOperationsAreCommunicationOfTheRank) {
+  Add("CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"
+      "INSERT INTO TASK VALUES (8000000, 10500000, 0, 1, 1, 5, 2), (12000000, 13000000, 0, 2, 2, 5, 2);"
+      "INSERT INTO COMPUTE_TASK_INFO VALUES (3, 1, 1, 0, 5, 4, 6, 6, 6), (3, 2, 1, 0, 5, 4, 6, 6, 6);");
+  Analyse("('hcom_allReduce__1_0_1', '9', 'step1', 10000), ('hcom_send__1_0_1', '9', 'step1', 0)", "('hcom_allReduce__1_0_1', '9', 'step1', 7)");
+  const Overlap& overlap = Read().overlap;
+  const auto times = [&overlap](OverlapKind kind) {
+    std::vector<std::pair<int64_t, int64_t>> found;
+    for (const Interval& each : overlap[static_cast<size_t>(kind)]) found.emplace_back(each.start_ns, each.end_ns);
+    return found;
+  };
+  using Times = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(times(OverlapKind::kCommunication), (Times{{10000000, 11000000}})) << "one without a start is at no time";
+  EXPECT_EQ(times(OverlapKind::kNotOverlapped), (Times{{10500000, 11000000}}));
+  EXPECT_EQ(times(OverlapKind::kFree), (Times{{11000000, 12000000}}));
+}
+
 TEST_F(DatabaseTest, TheOnlyOperationOfANameIsItAtAnyTime) {
   Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType);"
       "INSERT INTO COMMUNICATION_OP VALUES (0, 10000000, 11000000, 1, 1, 1, 2);");
