@@ -21,34 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A counter's table: each of the columns is a series of its own for each value of `key`.
-struct CounterTable {
-  std::string_view table;
-  std::string_view key;  // a column or an expression; empty: none
-  std::string_view name;
-  std::string_view columns;  // "column name unit" separated by ','; a '-' is not a name
-};
-constexpr auto kCounterTables = std::to_array<CounterTable>({
-    {"AICORE_FREQ", "", "AI Core Freq", "freq - MHz"},
-    {"HBM", "hbmId || ' ' || (SELECT value FROM STRING_IDS WHERE id = type)", "HBM", "bandwidth - B/s"},
-    {"DDR", "", "DDR", "read Read B/s,write Write B/s"},
-    {"LLC", "llcId || ' ' || (SELECT value FROM STRING_IDS WHERE id = mode)", "LLC",
-     "hitRate Hit_rate %,throughput Throughput B/s"},
-    {"NPU_MEM", "(SELECT value FROM STRING_IDS WHERE id = type)", "NPU MEM", "ddr DDR B,hbm HBM B"},
-    {"HCCS", "", "HCCS", "txThroughput Tx B/s,rxThroughput Rx B/s"},
-    {"PCIE", "", "PCIe", "txPostAvg Tx_post B/s,rxPostAvg Rx_post B/s,txNonpostAvg Tx_nonpost B/s,rxNonpostAvg Rx_nonpost B/s"},
-    {"NIC", "funcId", "NIC", "rxByteRate Rx B/s,txByteRate Tx B/s"},
-    {"ROCE", "funcId", "RoCE", "rxByteRate Rx B/s,txByteRate Tx B/s"},
-    {"QOS", "(SELECT value FROM STRING_IDS WHERE id = eventName)", "QoS", "bandwidth - B/s"},
-    {"SOC_BANDWIDTH_LEVEL", "", "SoC", "l2BufferBwLevel L2_buffer_bandwidth_level level,mataBwLevel Mata_bandwidth_level level"},
-});
-constexpr auto kHostTables = std::to_array<CounterTable>({
-    {"CPU_USAGE", "cpuId", "Host CPU", "usage - %"},
-    {"HOST_MEM_USAGE", "", "Host memory", "usage - %"},
-    {"HOST_DISK_USAGE", "", "Host disk", "usage - %"},
-    {"HOST_NETWORK_USAGE", "", "Host network", "usage - %"},
-});
-
 // Whose rows have a start and an end.
 constexpr auto kTimedTables = std::to_array<std::string_view>({"STEP_TIME", "TASK", "COMMUNICATION_OP", "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD"});
 
@@ -60,12 +32,6 @@ constexpr auto kDeviceTables = std::to_array<std::string_view>({"TASK", "HBM", "
 std::string IsTimed(std::string_view table = "") {
   return fmt::format("({0}startNs = CAST({0}startNs AS NUMERIC) AND {0}endNs = CAST({0}endNs AS NUMERIC) AND "
                      "CAST({0}endNs AS NUMERIC) >= CAST({0}startNs AS NUMERIC))", table);
-}
-
-std::string Unescaped(std::string_view word) {
-  std::string text(word == "-" ? "" : word);
-  std::ranges::replace(text, '_', ' ');
-  return text;
 }
 
 struct DeviceOfDatabase {
@@ -124,11 +90,12 @@ class DatabaseReader {
     ReadApis();
     ReadFlows(device);
     ReadMemory(device);
-    for (const CounterTable& table : kCounterTables) ReadCounters(table, device);
-    for (const CounterTable& table : kHostTables) ReadCounters(table, -1);
-    for (const auto& series : rank_->hardware) series->Sort();
+    ReadDatabaseCounters(database_, where_, device, context_, &numbers_, rank_);
     ReadMarks();
     ReadFacts();
+    for (const auto& [table, values] : numbers_.left_out()) {
+      context_.problems->push_back({where_, fmt::format("{}: {}: left out", table, CountText(values, "value makes no sense", "values make no sense"))});
+    }
   }
 
   // Of what was read, and where it has no communication, of what was analysed of that.
@@ -235,14 +202,17 @@ class DatabaseReader {
         [this, &counted](const Row& row) {
           if (!IsOperator(Name(row.Int(2)), Name(row.Int(0)))) return;
           const std::string_view column = row.Text(3);
+          const bool is_time = column.ends_with("_time");
+          const auto value = numbers_.Of("TASK_PMU_INFO", row, 4, 0, is_time ? static_cast<double>(kLatestNs) : kMostRatio);
+          if (!value) return;
           const std::string_view name = column.substr(0, column.rfind('_'));
           const int32_t op = rank_->OperatorOf(Name(row.Int(0)), Name(row.Int(1)), CoreOf(Name(row.Int(2)), Name(row.Int(7))), UnquotedName(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
           // ns; the core's own as the text form calls it.
           const std::string_view unit = name == "aic_total" ? "aicore" : name == "aiv_total" ? "aiv" : name;
-          if (column.ends_with("_time")) return Rank::AddTo(&made.unit_ns, Rank::NumberIn(&rank_->unit_names, unit), row.Real(4));
+          if (is_time) return Rank::AddTo(&made.unit_ns, Rank::NumberIn(&rank_->unit_names, unit), *value);
           const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
-          Rank::AddTo(&made.ratio_ns, index, row.Real(4) * row.Real(5));
+          Rank::AddTo(&made.ratio_ns, index, *value * row.Real(5));
           // A task has a row for each ratio, of some the first one not.
           if (counted.emplace(op, row.Int(8)).second) made.counted_ns += row.Real(5);
         });
@@ -349,8 +319,10 @@ class DatabaseReader {
       Run(fmt::format("SELECT component, timestamp, totalAllocated, totalReserved, totalActive FROM MEMORY_RECORD "
                       "WHERE deviceId = {} ORDER BY timestamp", device),
           [this](const Row& row) {
-            const auto mb = [&row](int column) {
-              return row.IsNull(column) ? std::nullopt : std::optional(row.Real(column) / kMiB);
+            if (!numbers_.Of("MEMORY_RECORD", row, 1)) return;
+            const auto mb = [&](int column) {
+              const auto bytes = numbers_.Of("MEMORY_RECORD", row, column);
+              return bytes ? std::optional(*bytes / kMiB) : std::nullopt;
             };
             rank_->memory[std::string(rank_->TextOf(Name(row.Int(0))))].push_back({row.Time(1), mb(2), mb(3), mb(4)});
           });
@@ -358,36 +330,10 @@ class DatabaseReader {
     if (database_.Has("OP_MEMORY")) {
       Run(fmt::format("SELECT name, size, allocationTime, releaseTime FROM OP_MEMORY WHERE deviceId = {}", device),
           [this](const Row& row) {
-            if (row.IsNull(2)) return;
-            rank_->blocks.push_back({Name(row.Int(0)), row.Real(1) / 1024, row.Time(2),
-                                     row.IsNull(3) ? std::nullopt : std::optional(row.Time(3))});
-          });
-    }
-  }
-
-  void ReadCounters(const CounterTable& table, int device) {
-    if (!database_.Has(table.table)) return;
-    std::string_view rest = table.columns;
-    for (std::string_view words; NextPart(&rest, ',', &words);) {
-      const size_t first = words.find(' ');
-      const size_t last = words.rfind(' ');
-      const std::string name = Unescaped(words.substr(first + 1, last - first - 1));
-      const std::string unit(words.substr(last + 1));
-      std::map<std::string, size_t> made;
-      Run(fmt::format("SELECT timestampNs, {}, {} FROM {}{} ORDER BY 1", words.substr(0, first),
-                      table.key.empty() ? "''" : table.key, table.table,
-                      device < 0 ? "" : fmt::format(" WHERE deviceId = {}", device)),
-          [&](const Row& row) {
-            if (row.IsNull(1) || made.size() > kMaxSeries) return;
-            const auto [it, is_new] = made.try_emplace(std::string(row.Text(2)), rank_->hardware.size());
-            if (is_new) {
-              Series& series = *rank_->hardware.emplace_back(std::make_shared<Series>());
-              series.name = fmt::format("{}{}{}{}{}", table.name, it->first.empty() ? "" : " ", it->first,
-                                        name.empty() ? "" : " ", name);
-              series.unit = unit;
-              series.device = device;
-            }
-            rank_->hardware[it->second]->Add(row.Time(0), row.Real(1));
+            const auto bytes = numbers_.Of("OP_MEMORY", row, 1);
+            if (!bytes || !numbers_.Of("OP_MEMORY", row, 2)) return;
+            rank_->blocks.push_back({Name(row.Int(0)), *bytes / 1024, row.Time(2),
+                                     numbers_.Of("OP_MEMORY", row, 3) ? std::optional(row.Time(3)) : std::nullopt});
           });
     }
   }
@@ -443,13 +389,12 @@ class DatabaseReader {
     }
   }
 
-  static constexpr size_t kMaxSeries = 1024;
-
   const Database& database_;
   std::string where_;
   const ReadContext& context_;
   Rank* rank_ = nullptr;
   std::unordered_map<int64_t, TextId> texts_;
+  CheckedNumbers numbers_;
   Intervals tasks_;
   Intervals communication_;
   std::unordered_map<int64_t, std::vector<uint32_t>> launches_;  // executions by connection

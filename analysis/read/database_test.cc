@@ -125,6 +125,39 @@ TEST_F(DatabaseTest, AnalysedOperationsAreCommunicationOfTheRank) {
   EXPECT_EQ(times(OverlapKind::kFree), (Times{{11000000, 12000000}}));
 }
 
+// analysis 2.5: values are numbers or nothing.
+TEST_F(DatabaseTest, ValuesThatAreNoNumbersAreLeftOut) {
+  Add("CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"
+      "CREATE TABLE TASK_PMU_INFO (globalTaskId, name, value); INSERT INTO STRING_IDS VALUES (20, 'aic_mac_ratio'), (21, 'aic_mte2_ratio'), (22, 'aic_total_time');"
+      "INSERT INTO TASK VALUES (0, 100, 0, 1, 1, 5, 2), (200, 500, 0, 2, 2, 5, 2);"
+      "INSERT INTO COMPUTE_TASK_INFO VALUES (3, 1, 1, 0, 5, 4, 6, 6, 6), (3, 2, 1, 0, 5, 4, 6, 6, 6);"
+      "INSERT INTO TASK_PMU_INFO VALUES (1, 20, 'abc'), (1, 21, NULL), (1, 22, -7), (2, 20, '0.5'), (2, 21, 101), (2, 22, 250);"
+      "CREATE TABLE AICORE_FREQ (deviceId, timestampNs, freq); INSERT INTO AICORE_FREQ VALUES (0, 10, 1800), (0, 20, 'N/A'), (0, NULL, 1700), (0, 30, NULL);"
+      "CREATE TABLE OP_MEMORY (name, size, allocationTime, releaseTime, deviceId); INSERT INTO OP_MEMORY VALUES (3, 'x', 1, 2, 0), (3, 2048, 1, NULL, 0);"
+      "CREATE TABLE MEMORY_RECORD (component, timestamp, totalAllocated, totalReserved, totalActive, deviceId);"
+      "INSERT INTO MEMORY_RECORD VALUES (3, 5, 1048576, 'x', NULL, 0);");
+  const ReadContext context{.problems = &problems_};
+  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).ok());
+  Texts texts;
+  for (const Problem& each : problems_) texts.push_back(each.what);
+  EXPECT_EQ(texts, (Texts{"AICORE_FREQ: 1 value makes no sense: left out", "MEMORY_RECORD: 1 value makes no sense: left out",
+                          "OP_MEMORY: 1 value makes no sense: left out", "TASK_PMU_INFO: 3 values make no sense: left out"}));
+  const Rank& rank = *ranks_.at(0);
+  ASSERT_EQ(rank.operators.size(), 1u);
+  EXPECT_EQ(rank.operators[0].counted_ns, 300) << "the first task has no ratio";
+  ASSERT_EQ(rank.ratio_names, (Texts{"aic_mac"}));
+  EXPECT_DOUBLE_EQ(rank.operators[0].Ratio(0), 0.5);
+  EXPECT_EQ(rank.operators[0].unit_ns, (std::vector<double>{250}));
+  ASSERT_EQ(rank.hardware.size(), 1u);
+  EXPECT_EQ(rank.hardware[0]->count, 1u);
+  EXPECT_EQ(rank.hardware[0]->min, 1800);
+  ASSERT_EQ(rank.blocks.size(), 1u);
+  EXPECT_EQ(rank.blocks[0].size_kb, 2);
+  const MemorySample& memory = rank.memory.at("k").at(0);
+  EXPECT_EQ(memory.allocated, 1);
+  EXPECT_EQ(memory.reserved, std::nullopt);
+}
+
 TEST_F(DatabaseTest, TheOnlyOperationOfANameIsItAtAnyTime) {
   Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType);"
       "INSERT INTO COMMUNICATION_OP VALUES (0, 10000000, 11000000, 1, 1, 1, 2);");

@@ -138,7 +138,6 @@ class KernelReader {
       if (name.starts_with(kOperation)) communication_->push_back(OperationOf(name, {*start, end}, &rank_));
       return true;
     }
-    constexpr double kMostRatio = 100;  // no unit works that many times as long as the core; some writers may mean percent
     if (!TakeValues(file, ratios_, kMostRatio, &ratio_values_) || !TakeValues(file, units_, kLatestNs / 1000, &unit_values_)) return false;
     const int32_t op = rank_.OperatorOf(rank_.Text(file.Field(name_)), rank_.Text(file.Field(type_)), rank_.Text(core),
                                         rank_.Text(Unquoted(file.Field(in_shapes_))));

@@ -47,6 +47,11 @@ bool IsProfilerOutput(const std::filesystem::path& directory);
 // `ascend_pytorch_profiler_<rank>.db`, `msprof_<timestamp>.db`, ...: one rank per device.
 Status ReadDatabase(const std::filesystem::path& file, const ReadContext& context, Ranks* ranks);
 bool IsDatabase(const std::filesystem::path& file);
+// Its counters of the device, and of the host.
+class Database;
+class CheckedNumbers;
+void ReadDatabaseCounters(const Database& database, const std::string& where, int device, const ReadContext& context,
+                          CheckedNumbers* numbers, Rank* rank);
 // `analysis.db` beside it: what is added to a rank that was read.
 void ReadAnalysisDatabase(const std::filesystem::path& file, const ReadContext& context, Rank* rank);
 
@@ -121,6 +126,9 @@ void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
 // With the names that "." and ".." stand for, without a '/' behind.
 std::filesystem::path NamedPathOf(const std::filesystem::path& path);
 inline std::filesystem::path AboveOf(const std::filesystem::path& path) { return NamedPathOf(path).parent_path(); }
+
+// A unit's share of the core's time: none works that many times as long as the core; some writers may mean percent.
+inline constexpr double kMostRatio = 100;
 
 // Shapes and types of tensors, which some writers quote once more; empty: "N/A".
 inline std::string_view Unquoted(std::string_view text) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,10 +38,13 @@ class Row {
   // None: not a number. A text that is one, as a column without a type keeps it, counts.
   std::optional<double> Number(int column) const {
     const int type = sqlite3_column_type(statement_, column);
-    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) return sqlite3_column_double(statement_, column);
     double number = 0;
-    if (type != SQLITE_TEXT || !ParseNumber(Text(column), &number) || !std::isfinite(number)) return std::nullopt;
-    return number;
+    if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) {
+      number = sqlite3_column_double(statement_, column);
+    } else if (type != SQLITE_TEXT || !ParseNumber(Text(column), &number)) {
+      return std::nullopt;
+    }
+    return std::isfinite(number) ? std::optional(number) : std::nullopt;
   }
   std::string_view Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
@@ -49,6 +54,23 @@ class Row {
 
  private:
   sqlite3_stmt* statement_;
+};
+
+// Of columns that have a number or nothing; what else is there counts as left out.
+class CheckedNumbers {
+ public:
+  std::optional<double> Of(std::string_view table, const Row& row, int column, double least = std::numeric_limits<double>::lowest(),
+                           double most = std::numeric_limits<double>::max()) {
+    const std::optional<double> number = row.Number(column);
+    if (number && *number >= least && *number <= most) return number;
+    if (!row.IsNull(column)) ++left_out_[table];
+    return std::nullopt;
+  }
+  // By table, whose name outlives it.
+  const std::map<std::string_view, uint64_t>& left_out() const { return left_out_; }
+
+ private:
+  std::map<std::string_view, uint64_t> left_out_;
 };
 
 class Database {
