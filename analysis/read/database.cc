@@ -103,7 +103,7 @@ class DatabaseReader {
     if (communication_.empty()) AddAnalysed();
     Intervals computing;
     for (const Execution& each : rank_->executions) computing.push_back({each.start_ns, each.end_ns});
-    rank_->span = SpanOfTasks();
+    rank_->span = SpanWithinSteps();
     if (computing.empty() && communication_.empty()) return;
     rank_->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication_), rank_->span);
   }
@@ -367,16 +367,19 @@ class DatabaseReader {
     });
   }
 
-  // From the first task to the last one that lie within the steps, or all where there are none.
-  std::optional<Interval> SpanOfTasks() const {
+  // From the first task to the last one that lie within the steps, or all where there are none. Where tasks of communication
+  // were not recorded, its operations stand for them.
+  std::optional<Interval> SpanWithinSteps() const {
     std::optional<Interval> span;
-    for (const Interval& task : tasks_) {
-      const bool outside = !rank_->steps.empty() &&
-                           (task.start_ns < rank_->steps.front().start_ns || task.end_ns > rank_->steps.back().end_ns);
-      if (outside) continue;
-      if (!span) span = task;
-      span->start_ns = std::min(span->start_ns, task.start_ns);
-      span->end_ns = std::max(span->end_ns, task.end_ns);
+    for (const Intervals* intervals : {&tasks_, &communication_}) {
+      for (const Interval& each : *intervals) {
+        const bool outside = !rank_->steps.empty() &&
+                             (each.start_ns < rank_->steps.front().start_ns || each.end_ns > rank_->steps.back().end_ns);
+        if (outside) continue;
+        if (!span) span = each;
+        span->start_ns = std::min(span->start_ns, each.start_ns);
+        span->end_ns = std::max(span->end_ns, each.end_ns);
+      }
     }
     return span;
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/read/readers.h"
+#include "analysis/views/views.h"
 
 namespace profd::analysis {
 namespace {
@@ -123,6 +124,22 @@ TEST_F(DatabaseTest, AnalysedOperationsAreCommunicationOfTheRank) {
   EXPECT_EQ(times(OverlapKind::kCommunication), (Times{{10000000, 11000000}})) << "one without a start is at no time";
   EXPECT_EQ(times(OverlapKind::kNotOverlapped), (Times{{10500000, 11000000}}));
   EXPECT_EQ(times(OverlapKind::kFree), (Times{{11000000, 12000000}}));
+}
+
+// What ran before and behind the steps is not of the time from end to end, from 10 to 20 ms.
+TEST_F(DatabaseTest, EndToEndIsWithinTheSteps) {
+  Add("CREATE TABLE STEP_TIME (id, startNs, endNs); INSERT INTO STEP_TIME VALUES (1, 9000000, 15000000), (2, 15000000, 21000000);"
+      "CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"
+      "INSERT INTO TASK VALUES (0, 8000000, 0, 1, 1, 5, 2), (10000000, 12000000, 0, 2, 2, 5, 2), (20500000, 40000000, 0, 3, 3, 5, 2);"
+      "INSERT INTO COMPUTE_TASK_INFO VALUES (3, 1, 1, 0, 5, 4, 6, 6, 6), (3, 2, 1, 0, 5, 4, 6, 6, 6), (3, 3, 1, 0, 5, 4, 6, 6, 6);"
+      "CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType); INSERT INTO COMMUNICATION_OP VALUES (0, 11000000, 20000000, 1, 1, 1, 2);");
+  const auto overall = OverallOf(Read());
+  ASSERT_TRUE(overall);
+  EXPECT_EQ(overall->e2e_ms, 10);
+  EXPECT_EQ(overall->shares.computing, 2);
+  EXPECT_EQ(overall->shares.communication, 9);
+  EXPECT_EQ(overall->shares.uncovered, 8);
+  EXPECT_EQ(overall->shares.free, 0);
 }
 
 // analysis 2.5: values are numbers or nothing.

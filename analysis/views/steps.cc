@@ -72,7 +72,8 @@ void AddTo(const Shares& one, Shares* sum) {
   sum->free += one.free;
 }
 
-// Of the intervals, what lies in the span.
+}  // namespace
+
 double MsWithin(const Intervals& intervals, const Interval& span) {
   int64_t ns = 0;
   auto each = std::ranges::lower_bound(intervals, span.start_ns, {}, &Interval::end_ns);
@@ -81,8 +82,6 @@ double MsWithin(const Intervals& intervals, const Interval& span) {
   }
   return Ms(ns);
 }
-
-}  // namespace
 
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
   const auto of = [&rank](OverlapKind kind) -> const Intervals& { return rank.overlap[static_cast<size_t>(kind)]; };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "base/text.h"
 
@@ -34,11 +33,6 @@ constexpr auto kViews = std::to_array<View>({
 
 // Those that do not need what may have been left out of a rank of many.
 const ViewNames kWithoutDetails = {"overall", "steps", "step_average", "step_distribution", "step_points", "communication", "links", "environment"};
-
-double SumMs(const Intervals& intervals) {
-  return std::accumulate(intervals.begin(), intervals.end(), 0.0,
-                         [](double sum, const Interval& each) { return sum + Ms(each.end_ns - each.start_ns); });
-}
 
 Json OverallJson(double e2e_ms, const Shares& shares) {
   return {{"e2e_ms", e2e_ms}, {"computing_ms", shares.computing}, {"communication_ms", shares.communication},
@@ -91,7 +85,7 @@ std::optional<Overall> OverallOf(const Rank& rank) {
     }
     return Overall{all.whole(), all};
   }
-  const auto of = [&rank](OverlapKind kind) { return SumMs(rank.overlap[static_cast<size_t>(kind)]); };
+  const auto of = [&](OverlapKind kind) { return MsWithin(rank.overlap[static_cast<size_t>(kind)], *span); };
   int64_t total_ns = span->end_ns - span->start_ns;
   if (rank.recorded && !rank.span) {  // of recordings one after another the time between them is not free, but not known
     total_ns = 0;

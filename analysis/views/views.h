@@ -25,6 +25,8 @@ struct View {
 };
 std::span<const View> Views();
 
+// Of intervals, what lies in the span.
+double MsWithin(const Intervals& intervals, const Interval& span);
 // None: nothing is known of its time.
 std::optional<Overall> OverallOf(const Rank& rank);
 Json OverallView(const Rank& rank);
