@@ -434,6 +434,7 @@ struct Rank {
   std::set<std::string> op_states;     // of executions: "static", "dynamic"; empty: not recorded
   std::map<std::string, std::string> environment;  // variables of the training process
   std::string cann_version;                        // "8.0.0"; empty: not recorded
+  bool only_device = false;  // the framework's profiler recorded nothing of the host
   // Executions, slices and what else only a look at one rank needs were left out (details.h).
   bool details_left_out = false;
   std::optional<Overall> overall;  // where the intervals that it is made of were left out

@@ -142,6 +142,17 @@ TEST_F(AdviseTest, TypesThatTheVersionHasOnTheAiCpuOnly) {
   EXPECT_THAT(advice_of(""), ::testing::Not(HasSubstr(" of INT16")));
 }
 
+// analysis 1.3: a hint to record more where free time is more than 10 %.
+TEST_F(AdviseTest, WhereOnlyTheDeviceWasRecordedTheHostShouldBe) {
+  Rank* rank = Add(&run_, 60, 10);
+  rank->only_device = true;
+  EXPECT_THAT(Find("overall_summary")["advice"].at(0).get<std::string>(), HasSubstr("checks of schedule"));
+  rank->shares[1].free = 10.1;
+  EXPECT_THAT(Find("overall_summary")["advice"].at(0).get<std::string>(), HasSubstr("ProfilerActivity.CPU"));
+  rank->only_device = false;
+  EXPECT_THAT(Find("overall_summary")["advice"].at(0).get<std::string>(), HasSubstr("checks of schedule"));
+}
+
 TEST(TranslatedText, CountsHaveTheirNounInEnglish) {
   const auto text = [](size_t count) { return Translate({"{:operator} ran {} ms", "{} 个算子运行 {} ms"}, Counted{count}, 5); };
   EXPECT_EQ(text(1).en, "1 operator ran 5 ms");

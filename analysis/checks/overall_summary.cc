@@ -43,7 +43,13 @@ std::optional<Finding> CheckOverall(const CheckInput& input) {
     add("free: free", ms("free_ms") - copies, nullptr);
   }
   add("e2e", total_ms, nullptr);
-  if (ms("free_ms") > 0) finding.advice.emplace_back(Text("Free time is the host's: look at the checks of schedule and of the data loader.", "空闲时间源于 Host 侧：查看下发和数据加载维度的检查。"));
+  constexpr double kMuch = 0.1;  // of all
+  if (input.rank.only_device && ms("free_ms") > kMuch * total_ms) {
+    finding.advice.emplace_back(Text("Only the device was recorded: record the host as well (ProfilerActivity.CPU, Level1) to see what it does in the free time.",
+                                     "仅采集了 Device 侧：请同时采集 Host 侧（ProfilerActivity.CPU、Level1），以了解空闲时间内 Host 的行为。"));
+  } else if (ms("free_ms") > 0) {
+    finding.advice.emplace_back(Text("Free time is the host's: look at the checks of schedule and of the data loader.", "空闲时间源于 Host 侧：查看下发和数据加载维度的检查。"));
+  }
   if (ms("uncovered_communication_ms") > 0) finding.advice.emplace_back(Text("Communication that computing does not cover: look at the checks of communication, and at who is waited for.", "未被计算掩盖的通信：查看通信维度的检查，以及在等待哪个 rank。"));
   return finding;
 }

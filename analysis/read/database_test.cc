@@ -374,3 +374,23 @@ TEST_F(DatabaseTest, IsReadOfADirectoryWithoutRawData) {
 
 }  // namespace
 }  // namespace profd::analysis
+// analysis 2.3: profiler_info_N.json.
+TEST(ProfilerInfo, WhetherOnlyTheDeviceWasRecorded) {
+  const auto only_device = [](const std::string& activities, const std::string& level) {
+    Rank rank;
+    EXPECT_TRUE(AddProfilerInfo(R"({"cann_version": "7.0.0", "config": {"common_config": {"activities": )" + activities +
+                                    R"(}, "experimental_config": {"_profiler_level": )" + level + "}}}", &rank));
+    EXPECT_EQ(rank.cann_version, "7.0.0");
+    return rank.only_device;
+  };
+  EXPECT_TRUE(only_device(R"(["ProfilerActivity.NPU"])", R"("Level0")"));
+  EXPECT_TRUE(only_device("[]", R"("Level_none")"));
+  EXPECT_FALSE(only_device(R"(["ProfilerActivity.NPU"])", R"("Level1")"));
+  EXPECT_FALSE(only_device(R"(["ProfilerActivity.NPU", "ProfilerActivity.CPU"])", R"("Level0")"));
+  EXPECT_FALSE(only_device("7", "7"));
+  Rank rank;
+  EXPECT_TRUE(AddProfilerInfo(R"({"config": ["common_config"], "cann_version": 7})", &rank));
+  EXPECT_FALSE(rank.only_device);
+  EXPECT_FALSE(AddProfilerInfo("[]", &rank));
+}
+

@@ -373,42 +373,7 @@ std::string HostOf(std::string_view folder) {
   return std::string(folder);
 }
 
-// The name that operations have for a group: two hashes of 32 bits of its id.
-std::string GroupNameOf(std::string_view id) {
-  uint32_t high = 0;
-  uint32_t low = 0;
-  for (const char each : id) {
-    const auto byte = static_cast<unsigned char>(each);
-    high = high * 29 + byte;
-    low = low * 131 + byte;
-  }
-  return std::to_string(uint64_t{high} << 32 | low);
-}
-
 }  // namespace
-
-void AddMetadata(std::string_view name, std::string_view text, Rank* rank) {
-  constexpr int kMostRank = 1'000'000;
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return;
-  for (const auto& [key, value] : json.items()) {
-    if (name == "ENV_VARIABLES") {
-      if (value.is_string()) rank->environment[key] = value.get<std::string>();
-    } else if (name == "distributed_args") {
-      if (value.is_number_integer()) rank->parallel_sizes[key] = value.get<int64_t>();
-    } else if (value.is_object()) {
-      GroupFacts group;
-      group.id = key;
-      if (const auto label = value.find("group_name"); label != value.end() && label->is_string()) group.label = label->get<std::string>();
-      const auto ranks = value.find("global_ranks");
-      if (ranks == value.end() || !ranks->is_array()) continue;
-      for (const Json& each : *ranks) {
-        if (each.is_number_integer() && each.get<int64_t>() >= 0 && each.get<int64_t>() <= kMostRank) group.ranks.push_back(each.get<int>());
-      }
-      rank->groups[GroupNameOf(key)] = std::move(group);
-    }
-  }
-}
 
 void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Rank* rank) {
   constexpr uint64_t kMostInfo = 1 << 20;
@@ -419,12 +384,7 @@ void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Ran
     const size_t at = name.rfind('_');
     if (ParseNumber(std::string_view(name).substr(at + 1), &number) && number >= 0) numbers.insert(number);
     const Result<std::string> text = ReadWhole(path, kMostInfo);
-    const Json json = text.ok() ? Json::parse(*text, nullptr, false) : Json();
-    if (!json.is_object()) {
-      context.problems->push_back({path.string(), text.ok() ? "no JSON object" : text.status().message()});
-    } else if (json.contains("cann_version") && json["cann_version"].is_string()) {
-      rank->cann_version = json["cann_version"].get<std::string>();
-    }
+    if (!text.ok() || !AddProfilerInfo(*text, rank)) context.problems->push_back({path.string(), text.ok() ? "no JSON object" : text.status().message()});
   }
   if (numbers.size() == 1) rank->rank = *numbers.begin();
   if (rank->host.empty()) rank->host = HostOf(directory.filename().string());

@@ -122,6 +122,8 @@ void ReadDeviceFacts(const std::filesystem::path& directory, const ReadContext& 
 void ReadShapeStates(const std::filesystem::path& directory, const ReadContext& context, Rank* rank);
 // A value of profiler_metadata.json or META_DATA, as JSON: ENV_VARIABLES, parallel_group_info, distributed_args.
 void AddMetadata(std::string_view name, std::string_view json, Rank* rank);
+// The text of profiler_info_<rank>.json; false: it is no object.
+bool AddProfilerInfo(std::string_view json, Rank* rank);
 
 // With the names that "." and ".." stand for, without a '/' behind.
 std::filesystem::path NamedPathOf(const std::filesystem::path& path);

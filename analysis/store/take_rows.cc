@@ -112,6 +112,7 @@ constexpr auto kFacts = std::to_array<Fact>({
     {"parallel_sizes", TakeParallelSizes},
     {"parallel_index", TakeParallelIndex},
     {"cann_version", [](const std::string& value, Rank* rank) { rank->cann_version = value; }},
+    {"only_device", [](const std::string& value, Rank* rank) { rank->only_device = value == "true"; }},
     {"host_uid", [](const std::string& value, Rank* rank) { rank->host_uid = value; }},
     {"first_call_ns", TakeFirstCall},
 });

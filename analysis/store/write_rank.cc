@@ -30,6 +30,7 @@ void WriteFacts(const Rank& rank, RowBlocks* blocks) {
   if (!rank.pipeline.empty()) json("pipeline", PipelineJson(rank.pipeline));
   for (const auto& [name, value] : rank.environment) fact("environment." + name, value);
   if (!rank.cann_version.empty()) fact("cann_version", rank.cann_version);
+  if (rank.only_device) json("only_device", true);
   for (const auto& [name, value] : rank.facts) fact("manifest." + name, value);
   if (rank.fp_point != kNoText) fact("fp_point", rank.TextOf(rank.fp_point));
   if (rank.bp_point != kNoText) fact("bp_point", rank.TextOf(rank.bp_point));
