@@ -26,8 +26,12 @@ std::string LinksSql(const Database& database) {
                      "FROM CommAnalyzerMatrix", database.HasColumn("CommAnalyzerMatrix", "op_name") ? "op_name" : "''");
 }
 
-void TakeLink(const Row& row, Rank* rank) {
-  Link link{rank->Text(row.Text(0)), rank->Text(row.Text(1)), rank->Text(row.Text(2)), rank->Text(row.Text(3)), row.Real(4), row.Real(5)};
+// What is no number counts as 0.
+double SizeOf(std::string_view table, const Row& row, int column, CheckedNumbers* numbers) { return numbers->Of(table, row, column).value_or(0); }
+
+void TakeLink(const Row& row, CheckedNumbers* numbers, Rank* rank) {
+  const auto size = [&](int column) { return SizeOf("CommAnalyzerMatrix", row, column, numbers); };
+  Link link{rank->Text(row.Text(0)), rank->Text(row.Text(1)), rank->Text(row.Text(2)), rank->Text(row.Text(3)), size(4), size(5)};
   link.name = rank->Text(row.Text(6));
   link.step = StepNumberOf(row.Text(7));
   link.p2p = row.Text(8) == "p2p";
@@ -66,7 +70,7 @@ class Operations {
 using OperationKey = std::tuple<std::string, std::string, std::string>;  // name, group, step
 
 template <class Run>
-void ReadOperations(const Run& run, Rank* rank) {
+void ReadOperations(const Run& run, CheckedNumbers* numbers, Rank* rank) {
   std::vector<std::pair<OperationKey, Collective>> rows;
   std::map<TextId, uint64_t> names;
   run("CommAnalyzerTime",
@@ -80,9 +84,10 @@ void ReadOperations(const Run& run, Rank* rank) {
         op.group = rank->Text(row.Text(1));
         op.step = StepNumberOf(row.Text(2));
         op.p2p = row.Text(3) == "p2p";
-        op.start_ns = BoundedTime(MicrosAsNs(row.Real(4)).value_or(0));
-        op.elapse_ms = row.Real(5);
-        op.parts = {row.Real(6), row.Real(7), row.Real(8), row.Real(9)};
+        const auto size = [&](int column) { return SizeOf("CommAnalyzerTime", row, column, numbers); };
+        op.start_ns = BoundedTime(MicrosAsNs(size(4)).value_or(0));
+        op.elapse_ms = size(5);
+        op.parts = {size(6), size(7), size(8), size(9)};
         ++names[op.name];
       });
   std::map<OperationKey, std::vector<Transport>> transports;
@@ -93,7 +98,8 @@ void ReadOperations(const Run& run, Rank* rank) {
         Collective op;
         std::vector<Transport>& known = transports[OperationKey(row.Text(0), row.Text(1), row.Text(2))];
         op.transports.swap(known);
-        AddPackets({row.Text(3), row.Real(4), row.Real(5), row.Real(6)}, {row.Real(7), CountOf(row.Real(8)), row.Real(9)}, &op);
+        const auto size = [&](int column) { return SizeOf("CommAnalyzerBandwidth", row, column, numbers); };
+        AddPackets({row.Text(3), size(4), size(5), size(6)}, {size(7), CountOf(size(8)), size(9)}, &op);
         op.transports.swap(known);
       });
   Operations operations(rank);
@@ -135,8 +141,10 @@ void ReadAnalysisDatabase(const fs::path& file, const ReadContext& context, Rank
         left_out += shares ? 0 : 1;
       });
   if (left_out > 0) context.problems->push_back({file.string(), RowsWithoutShares("StepTraceTime", left_out)});
-  ReadOperations(run, rank);
-  run("CommAnalyzerMatrix", LinksSql(*database), [rank](const Row& row) { TakeLink(row, rank); });
+  CheckedNumbers numbers;
+  ReadOperations(run, &numbers, rank);
+  run("CommAnalyzerMatrix", LinksSql(*database), [&](const Row& row) { TakeLink(row, &numbers, rank); });
+  for (std::string& text : numbers.LeftOut()) context.problems->push_back({file.string(), std::move(text)});
 }
 
 }  // namespace profd::analysis

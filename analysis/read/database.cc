@@ -93,9 +93,7 @@ class DatabaseReader {
     ReadDatabaseCounters(database_, where_, device, context_, &numbers_, rank_);
     ReadMarks();
     ReadFacts();
-    for (const auto& [table, values] : numbers_.left_out()) {
-      context_.problems->push_back({where_, fmt::format("{}: {}: left out", table, CountText(values, "value makes no sense", "values make no sense"))});
-    }
+    for (std::string& text : numbers_.LeftOut()) context_.problems->push_back({where_, std::move(text)});
   }
 
   // Of what was read, and where it has no communication, of what was analysed of that.

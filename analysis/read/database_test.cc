@@ -175,6 +175,17 @@ TEST_F(DatabaseTest, ValuesThatAreNoNumbersAreLeftOut) {
   EXPECT_EQ(memory.reserved, std::nullopt);
 }
 
+TEST_F(DatabaseTest, AnalysedValuesThatAreNoNumbersAreAProblem) {
+  Analyse("('hcom_send__1_0_1', '9', 'step1', 10)", "('hcom_send__1_0_1', '9', 'step1', 'x'), ('hcom_send__1_0_1', '9', 'step1', 7)");
+  Run("analysis.db", "UPDATE CommAnalyzerTime SET elapse_time = '2.5', wait_time = 'abc', idle_time = NULL");
+  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", {.problems = &problems_}, &ranks_).ok());
+  Texts texts;
+  for (const Problem& each : problems_) texts.push_back(each.what);
+  EXPECT_EQ(texts, (Texts{"CommAnalyzerBandwidth: 1 value makes no sense: left out", "CommAnalyzerTime: 1 value makes no sense: left out"}));
+  EXPECT_EQ(ranks_.at(0)->collectives.at(0).elapse_ms, 2.5);
+  EXPECT_EQ(ranks_[0]->collectives[0].parts->wait_ms, 0);
+}
+
 TEST_F(DatabaseTest, TheOnlyOperationOfANameIsItAtAnyTime) {
   Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType);"
       "INSERT INTO COMMUNICATION_OP VALUES (0, 10000000, 11000000, 1, 1, 1, 2);");
@@ -372,8 +383,6 @@ TEST_F(DatabaseTest, IsReadOfADirectoryWithoutRawData) {
   EXPECT_EQ(FindSources(prof)[0].kind, SourceKind::kDump);
 }
 
-}  // namespace
-}  // namespace profd::analysis
 // analysis 2.3: profiler_info_N.json.
 TEST(ProfilerInfo, WhetherOnlyTheDeviceWasRecorded) {
   const auto only_device = [](const std::string& activities, const std::string& level) {
@@ -394,3 +403,5 @@ TEST(ProfilerInfo, WhetherOnlyTheDeviceWasRecorded) {
   EXPECT_FALSE(AddProfilerInfo("[]", &rank));
 }
 
+}  // namespace
+}  // namespace profd::analysis

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "analysis/times.h"
+#include "base/count_text.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -66,11 +67,17 @@ class CheckedNumbers {
     if (!row.IsNull(column)) ++left_out_[table];
     return std::nullopt;
   }
-  // By table, whose name outlives it.
-  const std::map<std::string_view, uint64_t>& left_out() const { return left_out_; }
+  // As problems of their tables.
+  std::vector<std::string> LeftOut() const {
+    std::vector<std::string> texts;
+    for (const auto& [table, values] : left_out_) {
+      texts.push_back(fmt::format("{}: {}: left out", table, CountText(values, "value makes no sense", "values make no sense")));
+    }
+    return texts;
+  }
 
  private:
-  std::map<std::string_view, uint64_t> left_out_;
+  std::map<std::string_view, uint64_t> left_out_;  // by table, whose name outlives it
 };
 
 class Database {
