@@ -24,8 +24,12 @@ namespace fs = std::filesystem;
 // Whose rows have a start and an end.
 constexpr auto kTimedTables = std::to_array<std::string_view>({"STEP_TIME", "TASK", "COMMUNICATION_OP", "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD"});
 
-// That show which devices there are.
-constexpr auto kDeviceTables = std::to_array<std::string_view>({"TASK", "HBM", "AICORE_FREQ", "NPU_MEM"});
+// That show which devices there are; the last one has all of the node (analysis 5.3).
+struct DeviceTable {
+  std::string_view name;
+  std::string_view column;
+};
+constexpr auto kDeviceTables = std::to_array<DeviceTable>({{"TASK", "deviceId"}, {"HBM", "deviceId"}, {"AICORE_FREQ", "deviceId"}, {"NPU_MEM", "deviceId"}, {"NPU_INFO", "id"}});
 
 // Condition on a row that has a start, and an end not before it. Older writers have texts as times; those that are no
 // numbers would count as 0.
@@ -60,9 +64,9 @@ class DatabaseReader {
       });
     }
     if (!devices.empty()) return devices;
-    for (const std::string_view table : kDeviceTables) {
-      if (!devices.empty() || !database_.Has(table)) continue;
-      Run(fmt::format("SELECT DISTINCT deviceId FROM {} ORDER BY 1", table),
+    for (const DeviceTable& table : kDeviceTables) {
+      if (!devices.empty() || !database_.Has(table.name)) continue;
+      Run(fmt::format("SELECT DISTINCT {} FROM {} ORDER BY 1", table.column, table.name),
           [&](const Row& row) { devices.push_back({static_cast<int>(row.Int(0)), std::nullopt, {}}); });
     }
     return devices;
@@ -416,7 +420,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
   if (!database.ok()) return database.status();
   DatabaseReader reader(*database, file.string(), context);
   const auto devices = reader.Devices();
-  if (devices.empty()) return InvalidArgument(fmt::format("no table of a device (RANK_DEVICE_MAP, {}) has a row", fmt::join(kDeviceTables, ", ")));
+  if (devices.empty()) return InvalidArgument("no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM, NPU_INFO) has a row");
   reader.ReportRowsWithoutEnd();
   const fs::path parent = AboveOf(file);
   const bool exported = parent.filename() == "ASCEND_PROFILER_OUTPUT";

@@ -78,7 +78,16 @@ TEST_F(DatabaseTest, OneWithoutDevicesIsNoRun) {
   Add("DELETE FROM RANK_DEVICE_MAP");
   const ReadContext context{.problems = &problems_};
   EXPECT_EQ(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).message(),
-            "no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM) has a row");
+            "no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM, NPU_INFO) has a row");
+}
+
+// analysis 5.3: of msprof's databases NPU_INFO lists the devices; other tables may be absent.
+TEST_F(DatabaseTest, DevicesAreThoseOfTheNodeWhereNoneHasTasks) {
+  Add("DELETE FROM RANK_DEVICE_MAP; DROP TABLE TASK; CREATE TABLE NPU_INFO (id, name); INSERT INTO NPU_INFO VALUES (3, 'Ascend910B');"
+      "CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType); INSERT INTO COMMUNICATION_OP VALUES (0, 10, 30, 1, 1, 1, 2);");
+  const Rank& rank = Read();
+  EXPECT_EQ(rank.device, 3);
+  EXPECT_EQ(rank.collectives.size(), 1u);
 }
 
 TEST_F(DatabaseTest, AnEmptyFileBesideItIsReported) {
