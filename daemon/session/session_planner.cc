@@ -18,13 +18,13 @@ Status NoCountingProcess() {
 }
 
 // All that are known. A start at a step is compared with the step a process is in now: what its ring holds counts.
-std::vector<TrainingProcess> KnownProcesses(JobDirectory& jobs, const v1::SessionSpec& spec) {
+std::vector<TrainingProcess> KnownProcesses(JobDirectory& jobs, const Peer& peer, const v1::SessionSpec& spec) {
   if (!spec.schedule().has_start_step() && !spec.schedule().has_start_in_steps()) return jobs.Processes();
   const v1::SessionSpec::Target& target = spec.target();
   for (const TrainingProcess& process : jobs.Processes()) {
     const bool meant = target.job_id().empty() ? std::ranges::find(target.pids(), process.pid) != target.pids().end()
                                                : process.job_id == target.job_id();
-    if (meant && process.attached()) jobs.Drain(process.attach_id);
+    if (meant && process.attached() && peer.Owns(process.uid)) jobs.Drain(process.attach_id);
   }
   return jobs.Processes();
 }
@@ -76,7 +76,7 @@ Result<Session::Request> SessionPlanner::Plan(const Peer& peer, const v1::Sessio
   Session::Request request;
   request.spec = spec_untrusted;
   std::vector<TrainingProcess> known;
-  if (session_.jobs_or_null != nullptr) known = KnownProcesses(*session_.jobs_or_null, spec_untrusted);
+  if (session_.jobs_or_null != nullptr) known = KnownProcesses(*session_.jobs_or_null, peer, spec_untrusted);
   Result<SessionTargets> targets = ResolveTargets(request.spec.target(), peer, known);
   if (targets.ok()) RETURN_IF_ERROR(ResolveStep(*targets, session_.processes, &request.spec));
   Result<ProcessId> starter = AdmitTerms({config_, peer, session_.host.clock.WallNs(), session_.processes},
