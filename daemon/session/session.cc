@@ -374,8 +374,10 @@ void Session::CloseDump() {
       [processes = processes_, outcomes = collectors_.Outcomes(), own = std::move(own), stop_raw_ns = clocks_->stop_raw_ns(),
        served = processes_->Served(), warnings = warnings_](Manifest& manifest) {
         outcomes(manifest);
+        std::vector<std::string> keys = processes->Written();
+        keys.insert(keys.end(), served.begin(), served.end());
         for (ManifestOption& option : manifest.options) {
-          if (option.note == kNeedsProcess && std::ranges::find(served, option.key) != served.end()) option.note.clear();
+          if (option.note == kNeedsProcess && std::ranges::find(keys, option.key) != keys.end()) option.note.clear();
         }
         manifest.processes = own.processes;
         manifest.stop_raw_ns = stop_raw_ns;

@@ -32,10 +32,15 @@ void SessionProcesses::Fill(v1::SessionStatus* out) const {
   for (v1::SessionProcess& process : *out->mutable_processes()) collect_.Fill(process.pid(), &process);
 }
 
-std::vector<std::string> SessionProcesses::Served() const {
+std::vector<std::string> SessionProcesses::Written() const {
   std::vector<std::string> keys;
   if (plan_.takes_marks && marks_ != nullptr && marks_->written() > 0) keys.emplace_back(kMarksOption);
   if (marks_ != nullptr && marks_->stacks_written() > 0) keys.emplace_back(kStacksOption);
+  return keys;
+}
+
+std::vector<std::string> SessionProcesses::Served() const {
+  std::vector<std::string> keys = Written();
   if (!collect_.heard()) return keys;
   for (const auto& [key, kinds] : plan_.collect) keys.push_back(key);
   return keys;

@@ -103,8 +103,9 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   void Fill(v1::SessionStatus* out) const;
   // What became of each option of the application.
   void FillOptions(v1::SessionStatus* out) const;
-  // Those that processes served so far.
+  // Those that processes served so far, and of them those whose marks or stacks are in the dump (any thread, like EditManifest).
   std::vector<std::string> Served() const;
+  std::vector<std::string> Written() const;
   // Any thread, once the last mark is written.
   void EditManifest(Manifest* manifest) const;
   // Where the files of the vendor's profiler are at last.

@@ -279,6 +279,8 @@ TEST_F(SessionProcessesTest, KnowsTheOptionsThatProcessesServed) {
   KeepStep(1, 5, 10, 20);
   Collector(1, attach::CollectState::kOn);
   processes_->End();
+  processes_->Finish();
+  Finished();
   EXPECT_THAT(processes_->Served(), ElementsAre("msproftx", "task_time"));
   v1::SessionStatus status;
   v1::EffectiveOption& option = *status.add_effective_options();
