@@ -62,10 +62,10 @@ Status ReadOne(const Source& source, const ReadContext& context, Ranks* ranks) {
   return Status::Ok();
 }
 
-// A device of a dump, or of a database made of one, that the job does not use, which the node's counters describe.
+// A device that the job does not use, which the node's counters describe. Of files the sums of steps are of a rank, too.
 bool IsBeside(const Rank& rank) {
   const bool of_node = rank.source == "dump" || rank.source.ends_with("database");
-  return of_node && !rank.rank && rank.executions.empty() && rank.collectives.empty();
+  return !rank.rank && rank.executions.empty() && rank.collectives.empty() && (of_node || rank.shares.empty());
 }
 
 // What was read of a source.
