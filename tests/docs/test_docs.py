@@ -246,7 +246,7 @@ class Threads(unittest.TestCase):
         for name in tracked(*(f"{folder}/*.{suffix}" for folder in ("base", "daemon", "driver", "dump") for suffix in ("cc", "h"))):
             if "_test" not in name:
                 created |= set(re.findall(r'(?:setname_np\(::pthread_self\(\), |Executor>\(|Executor \w+\{|SamplerPool>\('
-                                          r'|Thread>?\w*\(|Thread \w+\(|RunStaggered\(|thread_?\(|thread\.emplace\(|thread\.Start\(|format\()'
+                                          r'|Thread>?\w*\(|Thread \w+\(|RunStaggered\(|thread_?\(|(?:thread|executor_)\.emplace\(|thread\.Start\(|format\()'
                                           r'"(profd-[a-z-]+)', read(name)))
         self.assertGreater(len(created), 20)
         self.assertEqual(created - table, set())

@@ -79,6 +79,8 @@ def run_job(case, ranks):
         daemon.ctl("stop", session)
         dumps.append(daemon.until_state(session, "done")["dump_path"])
     case.pids = {rank: worker.pid for (_, rank, _), worker in zip(ranks, workers)}
+    times = [read_json(dump, "profd_manifest.json")["session"] for dump in dumps]
+    case.stopped = [f"({t['end_wall_ns'] // 1000 * 1000}, {t['end_wall_ns'] - (t['end_raw_ns'] - t['stop_raw_ns'])})" for t in times]
     return dumps
 
 
@@ -120,11 +122,12 @@ class Checks:
         self.assertEqual(found, expected)
 
     def test_partial_steps_are_clipped_and_called_so(self):
-        # The end of a dump is a wall time, that of its marks of another clock: equal within a millisecond.
-        rows = answer(self.database(), """
+        # Where recording stopped. The end of a dump is a wall time, that of its marks of another clock: equal within a millisecond.
+        rows = answer(self.database(), f"""
             SELECT s.name, s.rank, s.start_ns >= d.startNs AND s.end_ns <= d.endNs + 1000000 AS inside,
-                   s.start_ns = d.startNs AS at_begin, abs(s.end_ns - d.endNs) < 1000000 AS at_end
+                   s.start_ns = d.startNs AS at_begin, abs(s.end_ns - t.column2) < 1000000 AS at_end
             FROM profd_steps s JOIN PROFD_DUMPS d ON d.startNs <= s.end_ns
+            JOIN (VALUES {", ".join(self.stopped)}) t ON t.column1 = d.endNs
             WHERE s.kind = 'step' AND s.partial AND (at_begin OR at_end)""")
         self.assertEqual(sorted((r["rank"], r["name"]) for r in rows),
                          [(0, "Step 1 (partial)"), (0, "Step 9 (partial)"),
