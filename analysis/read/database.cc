@@ -53,7 +53,7 @@ class DatabaseReader {
     std::vector<DeviceOfDatabase> devices;
     if (database_.Has("RANK_DEVICE_MAP")) {
       const bool several = database_.HasColumn("RANK_DEVICE_MAP", "dumpId");
-      Run(fmt::format("SELECT deviceId, rankId, {} FROM RANK_DEVICE_MAP ORDER BY rankId", several ? "dumpId" : "0"), [&](const Row& row) {
+      Run(fmt::format("SELECT deviceId, rankId, {} FROM RANK_DEVICE_MAP ORDER BY rankId, deviceId", several ? "dumpId" : "0"), [&](const Row& row) {
         const auto device = static_cast<int>(row.Int(0));
         const auto rank = static_cast<int>(row.Int(1));
         const auto same = std::ranges::find_if(devices, [&](const DeviceOfDatabase& each) { return each.rank == rank && each.device == device; });

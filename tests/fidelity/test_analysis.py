@@ -431,7 +431,7 @@ class DumpCase(AnalysisCase):
         out = os.path.join(self.folder, "out")
         profctl("export", os.path.join(self.folder, "a"), "--format", "sqlite", "--out", out)
         got = analyze(*glob.glob(os.path.join(out, "msprof_*.db")))
-        self.assertEqual([problem["what"] for problem in got["problems"]], ["device 0 of rank 0 is left out: the rank is read from device 1"])
+        self.assertEqual([problem["what"] for problem in got["problems"]], ["device 1 of rank 0 is left out: the rank is read from device 0"])
 
     def test_ranks_on_devices_of_one_number(self):
         """Of two nodes, in one database: each has its own rows."""
