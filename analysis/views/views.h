@@ -68,7 +68,7 @@ Json ProblemsJson(const std::vector<Problem>& problems);
 // `baseline_or_null`: its problems, too.
 Json ProblemsJson(const Run& run, const Run* baseline_or_null);
 
-// Dumps in which nothing tells what the devices did: most analyses and checks have nothing to look at.
+// Dumps without a record of what the devices did: most analyses and checks have nothing to look at.
 bool LacksOperators(const Run& run);
 inline constexpr Text kLacksOperators(
     "no operators were recorded, which most analyses and checks need: record with --task-time l1 (with counters of the AI Core: --aic-metrics PipeUtilization)",
