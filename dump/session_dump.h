@@ -208,7 +208,10 @@ class SessionDump {
   void NoteGivenUp(int64_t end_ns);
   Status CompleteClocks();
   Status PutManifest(bool soon);
-  const Clock& clock() const { return options_.clock != nullptr ? *options_.clock : system_clock_; }
+  const Clock& clock() const {
+    if (options_.clock != nullptr) return *options_.clock;
+    return system_clock_;
+  }
 
   SystemClock system_clock_;
   SessionDumpOptions options_;

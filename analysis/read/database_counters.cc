@@ -47,10 +47,9 @@ std::string Unescaped(std::string_view word) {
   return text;
 }
 
-void ReadTable(const CounterTable& table, const Database& database, const std::string& where, int device, const ReadContext& context,
-               CheckedNumbers* numbers, Rank* rank) {
+Status ReadTable(const CounterTable& table, const Database& database, int device, CheckedNumbers* numbers, Rank* rank) {
   constexpr size_t kMaxSeries = 1024;
-  if (!database.Has(table.table)) return;
+  if (!database.Has(table.table)) return Status::Ok();
   std::string_view rest = table.columns;
   for (std::string_view words; NextPart(&rest, ',', &words);) {
     const size_t first = words.find(' ');
@@ -58,7 +57,7 @@ void ReadTable(const CounterTable& table, const Database& database, const std::s
     const std::string name = Unescaped(words.substr(first + 1, last - first - 1));
     const std::string unit(words.substr(last + 1));
     std::map<std::string, size_t> made;
-    const Status status = database.Each(
+    RETURN_IF_ERROR(database.Each(
         fmt::format("SELECT timestampNs, {}, {} FROM {}{} ORDER BY 1", words.substr(0, first), table.key.empty() ? "''" : table.key,
                     table.table, device < 0 ? "" : fmt::format(" WHERE deviceId = {}", device)),
         [&](const Row& row) {
@@ -72,17 +71,21 @@ void ReadTable(const CounterTable& table, const Database& database, const std::s
             series.device = device;
           }
           rank->hardware[it->second]->Add(row.Time(0), *value);
-        });
-    if (!status.ok()) context.problems->push_back({where, status.message()});
+        }));
   }
+  return Status::Ok();
 }
 
 }  // namespace
 
 void ReadDatabaseCounters(const Database& database, const std::string& where, int device, const ReadContext& context,
                           CheckedNumbers* numbers, Rank* rank) {
-  for (const CounterTable& table : kCounterTables) ReadTable(table, database, where, device, context, numbers, rank);
-  for (const CounterTable& table : kHostTables) ReadTable(table, database, where, -1, context, numbers, rank);
+  const auto read = [&](const CounterTable& table, int of_device) {
+    const Status status = ReadTable(table, database, of_device, numbers, rank);
+    if (!status.ok()) context.problems->push_back({where, status.message()});
+  };
+  for (const CounterTable& table : kCounterTables) read(table, device);
+  for (const CounterTable& table : kHostTables) read(table, -1);
   for (const auto& series : rank->hardware) series->Sort();
 }
 
