@@ -62,7 +62,7 @@ class FrameworkWriter {
   }
   RowCells& IntOrNull(bool there, int64_t value) { return there ? row_.Int(value) : row_.Null(); }
 
-  // Of each operator its launches, and the arrow to or from its backward one.
+  // Of each operator its launches, and the flow to or from its backward one.
   void FindConnections() {
     for (size_t api = 0; api < model_.host.apis.size(); ++api) {
       const int32_t op = model_.FrameworkOf(static_cast<int32_t>(api));
@@ -217,7 +217,7 @@ class FrameworkWriter {
   const std::span<const std::unique_ptr<TableState>> states_;
   OperatorIds& ids_;
   RowCells row_;
-  std::vector<std::pair<int32_t, int64_t>> links_;        // operator, connection of the launch or arrow
+  std::vector<std::pair<int32_t, int64_t>> links_;        // operator, connection of the launch or flow
   std::vector<std::pair<int64_t, int64_t>> connections_;  // rows of CONNECTION_IDS
   std::vector<operators::BackwardPair> backward_;
   int64_t first_queue_ = 0;     // connection of the first task of the queue

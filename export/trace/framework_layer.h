@@ -10,7 +10,7 @@ namespace profd::exporting {
 
 void ShowFramework(const operators::Model& model, const TimeWindow& window, LayerSink& sink);
 
-// The end of an arrow at what an operator of a framework had put on a device; none: it is not known, or not shown.
+// The end of a flow at what an operator of a framework had put on a device; none: it is not known, or not shown.
 std::optional<LayerFlow> FrameworkFlowTo(const operators::Model& model, const operators::TaskRow& row,
                                          const TimeWindow& window);
 std::optional<LayerFlow> FrameworkFlowTo(const operators::Model& model, const operators::CommunicationOp& op,

@@ -12,7 +12,7 @@ namespace profd::exporting {
 // What stands between the braces of an event's args.
 void AppendLayerArgs(std::span<const LayerArg> args, std::string* out);
 
-// As the vendor names arrows.
+// As the vendor names flows.
 struct FlowNames {
   std::string_view name;
   std::string_view category;

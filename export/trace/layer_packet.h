@@ -10,9 +10,9 @@
 
 namespace profd::exporting {
 
-// Of an arrow, for FlowId: each kind has ids of its own.
+// Of a flow, for FlowId: each kind has ids of its own.
 std::string FlowText(const LayerFlow& flow);
-// A TrackEvent with name, category, args and arrows, at the end of `out`. `type`: as TrackEvent::Type.
+// A TrackEvent with name, category, args and flows, at the end of `out`. `type`: as TrackEvent::Type.
 void AppendTrackEvent(const LayerEvent& event, size_t dump, int type, uint64_t track, std::string* out);
 // One without: the end of a slice.
 void AppendTrackEvent(int type, uint64_t track, std::string* out);

@@ -45,7 +45,7 @@ ApiLevel LevelOf(uint16_t level) {
   }
 }
 
-// Connection ids of APIs that record an event or wait for one: their tasks have arrows without being operators.
+// Connection ids of APIs that record an event or wait for one: their tasks have flows without being operators.
 bool IsEventApi(const Model& model, const Api& api) {
   if (api.level != operators::kAclLevel) return false;
   const std::string& item = model.host.NameOf(api.item);
@@ -195,7 +195,7 @@ class Layers {
     sink_.Take(event);
   }
 
-  // The call is outside of the window: an arrow from it has no begin.
+  // The call is outside of the window: a flow from it has no begin.
   bool IsCutOff(int64_t connection) const {
     const auto& apis = model_.host.apis;
     if (window_.HasAll() || connection < 0 || static_cast<size_t>(connection) >= apis.size()) return false;

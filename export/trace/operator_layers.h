@@ -28,7 +28,7 @@ struct LayerArg {
   std::variant<uint64_t, int64_t, double, std::string_view> value;
 };
 
-// One end of an arrow; the other one has the same kind and id.
+// One end of a flow; the other one has the same kind and id.
 struct LayerFlow {
   enum class Kind : uint8_t {
     kLaunch,     // from a launch to what it put on a device; id: its connection

@@ -1,4 +1,4 @@
-// Arrows of a hand-made model in an export of a part of the time.
+// Flows of a hand-made model in an export of a part of the time.
 #include "export/trace/operator_layers.h"
 
 #include <gmock/gmock.h>
@@ -61,8 +61,8 @@ std::unique_ptr<operators::Model> MadeModel() {
   return model;
 }
 
-// By connection: where arrows begin, and where they end.
-struct Arrows : LayerSink {
+// By connection: where flows begin, and where they end.
+struct Flows : LayerSink {
   void Enter(const LayerThread&) override {}
   void Take(const LayerEvent& event) override {
     for (const LayerFlow& flow : event.flows) (flow.from ? begins : ends).push_back(flow.id);
@@ -71,27 +71,27 @@ struct Arrows : LayerSink {
   std::vector<uint64_t> ends;
 };
 
-Arrows ArrowsFrom(int64_t from_ms) {
+Flows FlowsFrom(int64_t from_ms) {
   const std::unique_ptr<operators::Model> model = MadeModel();
   TimeWindow window;
   if (from_ms > 0) window.from_ns = kBeginNs + from_ms * kMsNs;
   model->KeepOnly(window);
-  Arrows arrows;
-  ShowOperators(*model, window, arrows);
-  return arrows;
+  Flows flows;
+  ShowOperators(*model, window, flows);
+  return flows;
 }
 
-TEST(OperatorLayers, ArrowsLeadFromTheCallToWhatItLaunched) {
-  const Arrows arrows = ArrowsFrom(0);
-  EXPECT_THAT(arrows.begins, UnorderedElementsAre(0, 1));
-  EXPECT_THAT(arrows.ends, UnorderedElementsAre(0, 1));
+TEST(OperatorLayers, FlowsLeadFromTheCallToWhatItLaunched) {
+  const Flows flows = FlowsFrom(0);
+  EXPECT_THAT(flows.begins, UnorderedElementsAre(0, 1));
+  EXPECT_THAT(flows.ends, UnorderedElementsAre(0, 1));
 }
 
-TEST(OperatorLayers, ArrowsFromBeforeTheWindowHaveNoEndEither) {
-  const Arrows later = ArrowsFrom(3);
+TEST(OperatorLayers, FlowsFromBeforeTheWindowHaveNoEndEither) {
+  const Flows later = FlowsFrom(3);
   EXPECT_THAT(later.begins, UnorderedElementsAre(1));
   EXPECT_THAT(later.ends, UnorderedElementsAre(1)) << "the kernel's call is cut off";
-  EXPECT_THAT(ArrowsFrom(6).ends, IsEmpty()) << "and the collective's";
+  EXPECT_THAT(FlowsFrom(6).ends, IsEmpty()) << "and the collective's";
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 
 namespace profd::exporting {
 
-// Of an arrow of a dump: the same for both ends, which are of different sequences.
+// Of a flow of a dump: the same for both ends, which are of different sequences.
 uint64_t FlowId(size_t dump, std::string_view flow);
 
 // One thread.

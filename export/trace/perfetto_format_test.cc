@@ -335,7 +335,7 @@ TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpHas) {
   EXPECT_EQ(reader.samples_[1].name, std::string(1024, 'x'));
 }
 
-// Each file is a sink; an arrow joins a call and its kernel by an id of both.
+// Each file is a sink; a flow joins a call and its kernel by an id of both.
 TEST_F(PerfettoFormatTest, ActivityOfAProcess) {
   dumps_[0]->manifest.emplace().processes = {{77, 0, true, {0}, "train.py"}};
   Begin(format_.get());

@@ -24,7 +24,7 @@ struct Slice {
   int track_order = 0;
   std::string name;
   std::string category;  // empty: none
-  // Of what a process did: the arrow from a call to what it launched, and what is at which end of it.
+  // Of what a process did: the flow from a call to what it launched, and what is at which end of it.
   enum class FlowEnd : uint8_t { kNone, kFrom, kTo };
   FlowEnd flow_end = FlowEnd::kNone;
   std::string flow;
