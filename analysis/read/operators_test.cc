@@ -15,22 +15,31 @@ using exporting::operators::Model;
 using exporting::operators::TaskRow;
 using exporting::operators::Tensor;
 
+// One kernel, on stream 2 of each device from 1 to 2 us.
+void LaunchOn(const std::vector<int16_t>& devices, Model* model) {
+  model->host_tasks.launches.emplace_back();
+  HostTask& task = model->host_tasks.tasks.emplace_back();
+  task.launch = 0;
+  task.type = 66;  // KERNEL_AIVEC
+  task.compute = true;
+  for (const int16_t device : devices) {
+    TaskRow& row = model->rows.emplace_back();
+    row.device = device;
+    row.stream = 2;
+    row.host = 0;
+    row.start_ns = 1000;
+    row.end_ns = 2000;
+  }
+}
+
 // Of tensor_info (operator-data a.2): 1 FLOAT16, 3 INT32; 0 NCHW, 2 ND.
 TEST(OperatorReader, TensorsHaveTypesAndFormats) {
   Model model(HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
   const Tensor input{false, 2, 1, {4, 8}};
   const Tensor output{true, 0, 3, {4}};
   model.host.tensors.push_back({input, input, output});
-  model.host_tasks.launches.emplace_back().tensors = 0;
-  HostTask& task = model.host_tasks.tasks.emplace_back();
-  task.launch = 0;
-  task.type = 66;  // KERNEL_AIVEC
-  task.compute = true;
-  TaskRow& row = model.rows.emplace_back();
-  row.device = 0;
-  row.host = 0;
-  row.start_ns = 1000;
-  row.end_ns = 2000;
+  LaunchOn({0}, &model);
+  model.host_tasks.launches[0].tensors = 0;
   std::vector<Problem> problems;
   ReadContext context;
   context.problems = &problems;
@@ -50,19 +59,7 @@ TEST(OperatorReader, TensorsHaveTypesAndFormats) {
 TEST(OperatorReader, DevicesOfARankShareItsCalls) {
   Model model(HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
   model.host.apis.push_back({.begin = 500, .end = 600, .level = 20000});
-  model.host_tasks.launches.emplace_back();
-  HostTask& task = model.host_tasks.tasks.emplace_back();
-  task.launch = 0;
-  task.type = 66;  // KERNEL_AIVEC
-  task.compute = true;
-  for (const int16_t device : {int16_t{4}, int16_t{5}}) {
-    TaskRow& row = model.rows.emplace_back();
-    row.device = device;
-    row.stream = 2;
-    row.host = 0;
-    row.start_ns = 1000;
-    row.end_ns = 2000;
-  }
+  LaunchOn({4, 5}, &model);
   std::vector<Problem> problems;
   ReadContext context;
   context.problems = &problems;

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "analysis/checks/translated_text.h"
 #include "analysis/rank.h"
 #include "analysis/run.h"
 
@@ -70,9 +69,6 @@ Json ProblemsJson(const Run& run, const Run* baseline_or_null);
 
 // Dumps without a record of what the devices did: most analyses and checks have nothing to look at.
 bool LacksOperators(const Run& run);
-inline constexpr Text kLacksOperators(
-    "no operators were recorded, which most analyses and checks need: record with --task-time l1 (with counters of the AI Core: --aic-metrics PipeUtilization)",
-    "未采集算子，而多数分析和检查需要算子：请用 --task-time l1 采集（需要 AI Core 计数器时用 --aic-metrics PipeUtilization）");
 
 // What to look at first. `data` is the run as RunJson has it with all views.
 Json Hints(const Run& run, const Json& data);

@@ -8,6 +8,7 @@
 
 #include "analysis/cluster/cluster_view.h"
 #include "analysis/cluster/output.h"
+#include "analysis/report.h"
 #include "analysis/store/overview.h"
 #include "analysis/views/views.h"
 #include "client/render.h"
