@@ -79,7 +79,8 @@ inline constexpr auto kJsonFields<ManifestChannel> = std::tuple(
 template <>
 inline constexpr auto kJsonFields<ManifestOption> = std::tuple(
     JsonField("key", &ManifestOption::key), JsonField("value", &ManifestOption::value), JsonField("asked", &ManifestOption::asked),
-    JsonField("note", &ManifestOption::note));
+    JsonField("note", &ManifestOption::note), JsonField("result", &ManifestOption::result, kWhenSet),
+    JsonField("detail", &ManifestOption::detail, kWhenSet));
 
 template <>
 inline constexpr auto kJsonFields<ManifestProcess> = std::tuple(
@@ -91,11 +92,17 @@ inline constexpr auto kJsonFields<ManifestProcess> = std::tuple(
               JsonField("cpu_ns", &ManifestProcess::collector_cpu_ns, kWhenSet)));
 
 template <>
+inline constexpr auto kJsonFields<ManifestUse> = std::tuple(
+    JsonField("energy_joules", &ManifestUse::energy_joules, kWhenSet), JsonField("peak_memory_bytes", &ManifestUse::peak_memory_bytes, kWhenSet),
+    JsonField("mean_utilization_ratio", &ManifestUse::mean_utilization_ratio, kWhenSet),
+    JsonField("ecc_corrected", &ManifestUse::ecc_corrected, kWhenSet), JsonField("ecc_uncorrected", &ManifestUse::ecc_uncorrected, kWhenSet));
+
+template <>
 inline constexpr auto kJsonFields<ManifestDevice> = std::tuple(
     JsonField("id", &ManifestDevice::id), JsonField("physical_id", &ManifestDevice::physical_id), JsonField("chip", &ManifestDevice::chip),
     JsonField("chip_id", &ManifestDevice::chip_id), JsonField("uuid", &ManifestDevice::uuid), JsonField("counter_hz", &ManifestDevice::counter_hz),
     JsonField("aicore_mhz", &ManifestDevice::aicore_mhz), JsonField("local_cpus", &ManifestDevice::local_cpus),
-    JsonField("joined_raw_ns", &ManifestDevice::joined_raw_ns, kWhenSet));
+    JsonField("joined_raw_ns", &ManifestDevice::joined_raw_ns, kWhenSet), JsonField("use", &ManifestDevice::use, kWhenSet));
 
 // Only what is known: there may be tens of thousands.
 template <>
@@ -130,6 +137,7 @@ inline constexpr auto kJsonFields<Manifest> = std::tuple(
               JsonField("pid", &Manifest::pid), JsonField("job_id", &Manifest::job_id), JsonField("rank", &Manifest::rank),
               JsonField("label", &Manifest::label), JsonField("requested", &Manifest::requested), JsonField("effective", &Manifest::effective),
               JsonField("options", &Manifest::options), JsonField("metadata", &Manifest::metadata), JsonField("processes", &Manifest::processes),
+              JsonField("expected_ranks", &Manifest::expected_ranks, kWhenSet),
               JsonField("start_step", &Manifest::start_step), JsonField("steps", &Manifest::steps), JsonField("steps_done", &Manifest::steps_done),
               JsonField("marks", &Manifest::marks), JsonField("dropped_marks", &Manifest::dropped_marks),
               JsonField("start_wall_ns", &Manifest::start_wall_ns), JsonField("start_raw_ns", &Manifest::start_raw_ns),

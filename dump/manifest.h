@@ -108,6 +108,16 @@ struct ManifestClock {
   bool operator==(const ManifestClock&) const = default;
 };
 
+// What an NPU used from the session's start to its end. Not set = it was not read in that time.
+struct ManifestUse {
+  std::optional<double> energy_joules;
+  std::optional<uint64_t> peak_memory_bytes;
+  std::optional<double> mean_utilization_ratio;  // 0..1, of the AI Cores
+  std::optional<uint64_t> ecc_corrected;
+  std::optional<uint64_t> ecc_uncorrected;
+  bool operator==(const ManifestUse&) const = default;
+};
+
 struct ManifestDevice {
   int id = 0;
   int physical_id = 0;
@@ -118,6 +128,7 @@ struct ManifestDevice {
   int64_t aicore_mhz = 0;
   int64_t joined_raw_ns = 0;  // it joined a session that was running; 0 = there from the start
   std::string local_cpus = {};  // of its NUMA node, as the kernel lists them ("0-31"); empty = not known
+  std::optional<ManifestUse> use = {};
   bool operator==(const ManifestDevice&) const = default;
 };
 
@@ -126,6 +137,9 @@ struct ManifestOption {
   std::string value;  // as carried out; "off" or empty = not
   std::string asked;  // as asked for; empty = the default
   std::string note;   // its result where that is not plain, or why it was refused
+  // Of an option of the application, once the session ended: its outcome (as Outcome of the contract has it), and why.
+  std::string result = {};
+  std::string detail = {};
   bool operator==(const ManifestOption&) const = default;
 };
 
@@ -213,6 +227,7 @@ struct Manifest {
   std::vector<ManifestOption> options;           // every option in force
   std::map<std::string, std::string> metadata;   // the caller's own
   std::vector<ManifestProcess> processes;
+  uint32_t expected_ranks = 0;        // that the session is about; 0 = not known
   std::optional<int64_t> start_step;  // the step it was requested to start at
   uint32_t steps = 0;                 // and how many it was requested to last; 0 = not tied to steps
   uint32_t steps_done = 0;

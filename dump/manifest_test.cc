@@ -59,7 +59,8 @@ Manifest Full() {
   m.label = "quotes \" and \n lines, \xc3\xa4";
   m.requested = {{"sys_io_sampling_freq", "100"}, {"devices", "0,1"}};
   m.effective = {{"sys_io_sampling_freq", "100"}};
-  m.options = {{"dvpp_freq", "83.3333", "80", "every 12 ms"}, {"l2", "off", "", ""}};
+  m.options = {{"dvpp_freq", "83.3333", "80", "every 12 ms"}, {"l2", "off", "", ""}, {"task_time", "l1", "l1", "", "partial", "served by 1 of 2 processes"}};
+  m.expected_ranks = 16;
   m.start_wall_ns = 1'767'225'600'000'000'000;
   m.start_raw_ns = 876'117'208'663'770;
   m.end_wall_ns = 1'767'225'660'000'000'000;
@@ -68,7 +69,7 @@ Manifest Full() {
   m.os = "Linux";
   m.machine = "aarch64";
   m.host_counter_hz = 100e6;
-  m.devices = {{0, 4, "Ascend910B", 5, "AB-CD", 50e6, 1800, 0, "32-63"}};
+  m.devices = {{0, 4, "Ascend910B", 5, "AB-CD", 50e6, 1800, 0, "32-63", ManifestUse{1.5, 54'342'451'200, 0.25, 3, std::nullopt}}};
   m.channels = {FullChannel(), {}};
   m.clocks = {{0, "start", {1, ~0ull, 3, 4, 5}}, {-1, "stop", {6, 7, 0, 0, 0}}};
   m.warnings = {"one", "two"};

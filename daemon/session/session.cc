@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/session/option_plan.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
@@ -372,18 +373,26 @@ void Session::CloseDump() {
   output_.Close(
       end,
       [processes = processes_, outcomes = collectors_.Outcomes(), own = std::move(own), stop_raw_ns = clocks_->stop_raw_ns(),
-       served = processes_->Served(), warnings = warnings_](Manifest& manifest) {
+       served = processes_->Served(), results = processes_->OptionOutcomes(), statistics = statistics_, warnings = warnings_](Manifest& manifest) {
         outcomes(manifest);
         std::vector<std::string> keys = processes->Written();
         keys.insert(keys.end(), served.begin(), served.end());
         for (ManifestOption& option : manifest.options) {
           if (option.note == kNeedsProcess && std::ranges::find(keys, option.key) != keys.end()) option.note.clear();
+          const auto result = std::ranges::find(results, option.key, &v1::Outcome::collector);
+          if (result == results.end()) continue;
+          option.result = EnumWord(result->result());
+          option.detail = result->detail();
         }
         manifest.processes = own.processes;
+        manifest.expected_ranks = own.expected_ranks;
         manifest.stop_raw_ns = stop_raw_ns;
         manifest.steps_done = own.steps_done;
         processes->EditManifest(&manifest);
-        manifest.warnings.insert(manifest.warnings.end(), warnings.begin(), warnings.end());
+        statistics.Describe(&manifest);
+        for (const std::string& warning : warnings) {
+          if (std::ranges::find(manifest.warnings, warning) == manifest.warnings.end()) manifest.warnings.push_back(warning);
+        }
       },
       [self = shared_from_this()](const Status& status) { self->OnClosed(status); });
 }

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "daemon/data/process_files_dump.h"
 #include "daemon/jobs/collected_files.h"
 #include "daemon/jobs/job_directory.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd {
 
@@ -70,5 +72,8 @@ class SessionFiles : public std::enable_shared_from_this<SessionFiles> {
   const std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<ManifestProcessFiles> results_;
 };
+
+// Options that leave files leave them together: each has the bytes of all, and where they are.
+void AddFiles(std::span<const ManifestProcessFiles> files, v1::Outcome* out);
 
 }  // namespace profd

@@ -166,18 +166,21 @@ std::vector<TrainingProcess> SessionJob::Processes() const {
   return result;
 }
 
+uint32_t SessionJob::ExpectedRanks() const {
+  if (!targets_.bound || !targets_.ranks.empty() || !targets_.pids.empty()) return static_cast<uint32_t>(targets_.ranks.size());
+  int world_size = 0;
+  for (const auto& [pid, process] : members_) world_size = std::max(world_size, process.world_size);
+  return static_cast<uint32_t>(world_size);
+}
+
 void SessionJob::Fill(v1::SessionStatus* out) const {
-  size_t expected = targets_.ranks.size();
   for (const auto& [pid, process] : members_) {
-    if (targets_.bound && targets_.ranks.empty() && targets_.pids.empty()) {
-      expected = std::max<size_t>(expected, static_cast<size_t>(std::max(process.world_size, 0)));
-    }
     v1::SessionProcess& wire = *out->add_processes();
     wire.set_pid(pid);
     if (process.rank) wire.set_rank(*process.rank);
     wire.set_attached(process.attached());
   }
-  if (expected > 0) out->set_expected_ranks(static_cast<uint32_t>(expected));
+  if (const uint32_t expected = ExpectedRanks(); expected > 0) out->set_expected_ranks(expected);
 }
 
 }  // namespace profd

@@ -68,6 +68,8 @@ class SessionJob final : private JobWatcher {
   const SessionTargets& targets() const { return targets_; }
   std::vector<TrainingProcess> Processes() const;
   void Fill(v1::SessionStatus* out) const;
+  // Those that were named, else all that the processes of a job speak of; 0 = not known.
+  uint32_t ExpectedRanks() const;
 
  private:
   // JobWatcher:

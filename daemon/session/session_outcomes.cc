@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "daemon/session/option_plan.h"
+#include "daemon/session/session_files.h"
 #include "daemon/session/session_processes.h"
 
 namespace profd {
@@ -11,9 +12,13 @@ namespace profd {
 struct SessionProcesses::ProcessReports {
   std::vector<TrainingProcess> processes;
   bool over = false;      // the session is
+  bool served = false;    // a process is here and counts
   bool attached = false;  // a process is, or was
   bool takes_marks = false;
   bool has_stacks = false;
+
+  bool AreMarks(std::string_view option) const { return takes_marks && option == kMarksOption; }
+  bool AreStacks(std::string_view option) const { return has_stacks && option == kStacksOption; }
 };
 
 void SessionProcesses::Fill(v1::SessionStatus* out) const {
@@ -46,30 +51,42 @@ std::vector<std::string> SessionProcesses::Served() const {
   return keys;
 }
 
-// Those in force lose the note that they need a process once one serves them; the requested ones are outcomes.
-void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
-  const auto session = session_.lock();
-  const v1::Session::State state = session == nullptr ? v1::Session::STATE_DONE : session->state();
+SessionProcesses::ProcessReports SessionProcesses::Reports(v1::Session::State state) const {
   ProcessReports seen;
   seen.over = IsOver(state);
   const bool here = job_ != nullptr && job_->CountingProcess() != nullptr;
-  const bool served = here && !seen.over;
+  seen.served = here && !seen.over;
   const bool has_marks = marks_ != nullptr && marks_->written() > 0;
-  seen.takes_marks = marks_ != nullptr ? has_marks || served : served && state == v1::Session::STATE_SCHEDULED && !spec_.no_dump();
+  seen.takes_marks = marks_ != nullptr ? has_marks || seen.served : seen.served && state == v1::Session::STATE_SCHEDULED && !spec_.no_dump();
   seen.has_stacks = marks_ != nullptr && marks_->stacks_written() > 0;
   seen.attached = here || collect_.heard() || has_marks;  // also after its end
   if (job_ != nullptr) seen.processes = job_->Processes();
-  const std::vector<std::string> served_keys = Served();
-  for (v1::EffectiveOption& effective : *out->mutable_effective_options()) {
-    const bool late = (seen.takes_marks && effective.key() == kMarksOption) || (served && collect_.Has(effective.key())) ||
-                      std::ranges::find(served_keys, effective.key()) != served_keys.end();
-    if (late && effective.note() == kNeedsProcess) effective.clear_note();
-  }
+  return seen;
+}
+
+std::vector<std::string> SessionProcesses::OptionKeys() const {
   std::vector<std::string> keys = plan_.awaited_options;
   for (const auto& [key, kinds] : plan_.collect) {
     if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
   }
-  for (const std::string& key : keys) FillOption(key, seen, out->add_outcomes());
+  return keys;
+}
+
+// Those in force lose the note that they need a process once one serves them; the requested ones are outcomes.
+void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
+  const auto session = session_.lock();
+  const ProcessReports seen = Reports(session == nullptr ? v1::Session::STATE_DONE : session->state());
+  const std::vector<std::string> served_keys = Served();
+  for (v1::EffectiveOption& effective : *out->mutable_effective_options()) {
+    const bool late = seen.AreMarks(effective.key()) || (seen.served && collect_.Has(effective.key())) ||
+                      std::ranges::find(served_keys, effective.key()) != served_keys.end();
+    if (late && effective.note() == kNeedsProcess) effective.clear_note();
+  }
+  for (const std::string& key : OptionKeys()) {
+    v1::Outcome& outcome = *out->add_outcomes();
+    FillOption(key, seen, &outcome);
+    Count(key, seen, &outcome);
+  }
   // All that the processes' profilers recorded, once.
   for (size_t i = 0; activity_ != nullptr && i < kActivityFiles; ++i) {
     const SessionActivity::Count count = activity_->CountOf(static_cast<ActivityFileId>(i));
@@ -79,23 +96,26 @@ void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   }
 }
 
+std::vector<v1::Outcome> SessionProcesses::OptionOutcomes() const {
+  const ProcessReports seen = Reports(v1::Session::STATE_DONE);
+  std::vector<v1::Outcome> outcomes;
+  for (const std::string& key : OptionKeys()) FillOption(key, seen, &outcomes.emplace_back());
+  return outcomes;
+}
+
 void SessionProcesses::FillOption(const std::string& key, const ProcessReports& seen, v1::Outcome* out) const {
   out->set_collector(key);
-  const bool marks = seen.takes_marks && key == kMarksOption;
-  if (marks || (seen.has_stacks && key == kStacksOption)) {
+  if (seen.AreMarks(key) || seen.AreStacks(key)) {
     out->set_result(seen.over ? v1::Outcome::RESULT_FINISHED : v1::Outcome::RESULT_RUNNING);
-    out->set_detail(std::string(marks ? kMarksDetail : kStacksDetail));
-    if (marks_ == nullptr) return;
-    out->set_records(marks ? marks_->written() : marks_->stacks_written());
-    if (marks) out->set_dropped_records(marks_->dropped());
+    out->set_detail(std::string(seen.AreMarks(key) ? kMarksDetail : kStacksDetail));
     return;
   }
   out->set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
   out->set_detail(std::string(kNeedsProcess));
   if (collect_.Has(key)) {
     collect_.Fill(key, seen.processes, seen.over, out);
-    CountActivity(key, out);
-    DescribeFiles(out);
+    const std::string busy = activity_ == nullptr ? "" : activity_->BusyText();
+    if (!busy.empty()) out->set_detail(out->detail() + (out->detail().empty() ? "" : "; ") + busy);
   } else if (seen.attached && key != kMarksOption && key != kStacksOption) {
     const auto value = plan_.application_options.find(key);
     const NotServed not_served =
@@ -106,25 +126,30 @@ void SessionProcesses::FillOption(const std::string& key, const ProcessReports& 
 }
 
 // What an option brought into the dump. Records that several options ask for count for each of them.
-void SessionProcesses::CountActivity(const std::string& option, v1::Outcome* out) const {
-  if (activity_ == nullptr) return;
-  for (ActivityFileId file : FilesOfKinds(plan_.collect.at(option))) {
-    const SessionActivity::Count count = activity_->CountOf(file);
-    out->set_records(out->records() + count.records);
-    out->set_bytes(out->bytes() + count.bytes);
-    out->set_dropped_records(out->dropped_records() + count.lost.records);
-    out->set_dropped_bytes(out->dropped_bytes() + count.lost.bytes);
+void SessionProcesses::Count(const std::string& option, const ProcessReports& seen, v1::Outcome* out) const {
+  if (seen.AreMarks(option) || seen.AreStacks(option)) {
+    if (marks_ == nullptr) return;
+    out->set_records(seen.AreMarks(option) ? marks_->written() : marks_->stacks_written());
+    if (seen.AreMarks(option)) out->set_dropped_records(marks_->dropped());
+    return;
   }
-  const std::string busy = activity_->BusyText();
-  if (!busy.empty()) out->set_detail(out->detail() + (out->detail().empty() ? "" : "; ") + busy);
+  if (!collect_.Has(option)) return;
+  if (activity_ != nullptr) {
+    for (ActivityFileId file : FilesOfKinds(plan_.collect.at(option))) {
+      const SessionActivity::Count count = activity_->CountOf(file);
+      out->set_records(out->records() + count.records);
+      out->set_bytes(out->bytes() + count.bytes);
+      out->set_dropped_records(out->dropped_records() + count.lost.records);
+      out->set_dropped_bytes(out->dropped_bytes() + count.lost.bytes);
+    }
+  }
+  if (files_ != nullptr) AddFiles(files_->results(), out);
 }
 
-// Options that leave files leave them together.
-void SessionProcesses::DescribeFiles(v1::Outcome* out) const {
-  if (files_ == nullptr) return;
+void AddFiles(std::span<const ManifestProcessFiles> files, v1::Outcome* out) {
   uint64_t bytes = 0;
   std::string detail = out->detail();
-  for (const ManifestProcessFiles& of_process : files_->results()) {
+  for (const ManifestProcessFiles& of_process : files) {
     bytes += of_process.bytes;
     const std::string where = of_process.layout == "merged" ? "among the dump's" : "in " + of_process.directory;
     detail += fmt::format("; process {}: {} files {}", of_process.pid, of_process.files, where);

@@ -378,6 +378,7 @@ void SessionProcesses::Leave() {
 void SessionProcesses::Describe(Manifest* manifest) const {
   manifest->steps_done = steps_.done();
   if (job_ == nullptr) return;
+  manifest->expected_ranks = job_->ExpectedRanks();
   const std::vector<ManifestProcess> before = std::exchange(manifest->processes, {});
   for (const TrainingProcess& process : job_->Processes()) {
     // Frameworks bind their threads while they run. One that has ended keeps what it had.

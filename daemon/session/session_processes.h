@@ -103,6 +103,8 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   void Fill(v1::SessionStatus* out) const;
   // What became of each option of the application.
   void FillOptions(v1::SessionStatus* out) const;
+  // The same at the session's end, but for what is counted.
+  std::vector<v1::Outcome> OptionOutcomes() const;
   // Those that processes served so far, and of them those whose marks or stacks are in the dump (any thread, like EditManifest).
   std::vector<std::string> Served() const;
   std::vector<std::string> Written() const;
@@ -132,9 +134,10 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   void TakePastActivity(size_t batches);
   bool AllHandedOver() const;
   void WhenHandedOver();
+  ProcessReports Reports(v1::Session::State state) const;
+  std::vector<std::string> OptionKeys() const;
   void FillOption(const std::string& key, const ProcessReports& seen, v1::Outcome* out) const;
-  void CountActivity(const std::string& option, v1::Outcome* out) const;
-  void DescribeFiles(v1::Outcome* out) const;
+  void Count(const std::string& option, const ProcessReports& seen, v1::Outcome* out) const;
 
   const Deps deps_;
   const v1::SessionSpec& spec_;

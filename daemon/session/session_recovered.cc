@@ -8,6 +8,7 @@
 #include "collectors/collector.h"
 #include "daemon/session/option_plan.h"
 #include "daemon/session/session_activity.h"
+#include "daemon/session/session_files.h"
 #include "dump/activity_files.h"
 #include "dump/mark_files.h"
 #include "proto/enum_word/enum_word.h"
@@ -123,6 +124,53 @@ void AddActivity(const Manifest& manifest, v1::SessionStatus* session) {
   }
 }
 
+// What became of the options of the application, where the session lived to write it: a dump that was interrupted has
+// what was recorded only.
+void AddOptionOutcomes(const Manifest& manifest, v1::SessionStatus* session) {
+  for (const ManifestOption& option : manifest.options) {
+    if (option.result.empty()) continue;
+    auto& rows = *session->mutable_outcomes();
+    const auto row = std::ranges::find(rows, option.key, &v1::Outcome::collector);
+    v1::Outcome& outcome = row == rows.end() ? *session->add_outcomes() : *row;
+    outcome.set_collector(option.key);
+    outcome.set_result(ResultOf(option.result));
+    outcome.set_detail(option.detail);
+    const bool served = outcome.result() == v1::Outcome::RESULT_FINISHED || outcome.result() == v1::Outcome::RESULT_PARTIAL;
+    const bool leaves_files = option.key != kMarksOption && option.key != kStacksOption && !manifest.process_files.empty();
+    if (served && leaves_files) AddFiles(manifest.process_files, &outcome);
+  }
+}
+
+void AddProcesses(const Manifest& manifest, v1::SessionStatus* session) {
+  if (manifest.expected_ranks > 0) session->set_expected_ranks(manifest.expected_ranks);
+  for (const ManifestProcess& process : manifest.processes) {
+    v1::SessionProcess& wire = *session->add_processes();
+    wire.set_pid(process.pid);
+    if (process.rank) wire.set_rank(*process.rank);
+    wire.set_attached(process.attached);
+    if (process.provider.empty()) continue;
+    v1::ProcessCollector& collector = *wire.mutable_collector();
+    collector.set_provider(EnumOf<v1::SessionSpec::Provider>(process.provider));
+    collector.set_state(EnumOf<v1::ProcessCollector::State>(process.collector_state));
+    collector.set_detail(process.collector_detail);
+    collector.set_version(process.collector_version);
+  }
+}
+
+void AddDevices(const Manifest& manifest, v1::SessionStatus* session) {
+  for (const ManifestDevice& device : manifest.devices) {
+    session->add_devices(static_cast<uint32_t>(device.id));
+    if (!device.use) continue;
+    v1::DeviceStatistics& wire = *session->add_statistics();
+    wire.set_device(static_cast<uint32_t>(device.id));
+    if (device.use->energy_joules) wire.set_energy_joules(*device.use->energy_joules);
+    if (device.use->peak_memory_bytes) wire.set_peak_memory_bytes(*device.use->peak_memory_bytes);
+    if (device.use->mean_utilization_ratio) wire.set_mean_utilization_ratio(*device.use->mean_utilization_ratio);
+    if (device.use->ecc_corrected) wire.set_ecc_corrected(*device.use->ecc_corrected);
+    if (device.use->ecc_uncorrected) wire.set_ecc_uncorrected(*device.use->ecc_uncorrected);
+  }
+}
+
 }  // namespace
 
 v1::Session::State StateOf(DumpState state) {
@@ -159,17 +207,11 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   status.set_steps_done(manifest.steps_done);
   status.set_marks(manifest.marks);
   status.set_dropped_marks(manifest.dropped_marks);
-  for (const ManifestProcess& process : manifest.processes) {
-    v1::SessionProcess& wire = *status.add_processes();
-    wire.set_pid(process.pid);
-    if (process.rank) wire.set_rank(*process.rank);
-    wire.set_attached(process.attached);
-  }
+  AddProcesses(manifest, &status);
   status.set_dump_path(path);
   status.set_dump_bytes(bytes);
-  for (const ManifestDevice& device : manifest.devices) {
-    status.add_devices(static_cast<uint32_t>(device.id));
-  }
+  AddDevices(manifest, &status);
+  for (const std::string& warning : manifest.warnings) status.add_warnings(warning);
   for (const ManifestOption& option : manifest.options) {
     v1::EffectiveOption& wire = *status.add_effective_options();
     wire.set_key(option.key);
@@ -189,6 +231,7 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   AddActivity(manifest, &status);
   AddMarks(manifest, &status);
   AddStacks(manifest, &status);
+  AddOptionOutcomes(manifest, &status);
   return session;
 }
 

@@ -118,5 +118,39 @@ TEST(SessionFoundTest, HasARowOfStacksAndNoneOfMarksThatWereNotWanted) {
   EXPECT_EQ(status.outcomes(0).records(), 149u);
 }
 
+// What the session itself wrote at its end, so that the next daemon shows it alike.
+TEST(SessionFoundTest, HasWhatTheSessionReportedAtItsEnd) {
+  Manifest manifest;
+  manifest.state = DumpState::kDone;
+  manifest.warnings = {"storage_limit lowered to 100 MB"};
+  manifest.expected_ranks = 16;
+  manifest.processes = {{12, 3, true, {}, "", "", "", "aclprof", "partial", "no l2"}};
+  manifest.devices.resize(2);
+  manifest.devices[0].id = 5;
+  manifest.devices[0].use = {1.5, 7, std::nullopt, std::nullopt, std::nullopt};
+  manifest.options = {{"task_time", "l1", "l1", "", "finished", "served by 1 of 1 process"},
+                      {"l2", "on", "on", "", "unsupported", "served by 0 of 1 process; rank 3: no l2"},
+                      {"aicpu", "off", "", ""}};
+  manifest.process_files = {{12, 3, "beside", "PROF_1", "complete", 48, 900, 0, 0, {}, ""}};
+  const v1::SessionStatus status = SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status();
+  ASSERT_EQ(status.warnings_size(), 1);
+  EXPECT_EQ(status.warnings(0), "storage_limit lowered to 100 MB");
+  EXPECT_EQ(status.expected_ranks(), 16u);
+  ASSERT_EQ(status.processes_size(), 1);
+  EXPECT_EQ(status.processes(0).collector().provider(), v1::SessionSpec::PROVIDER_ACLPROF);
+  EXPECT_EQ(status.processes(0).collector().state(), v1::ProcessCollector::STATE_PARTIAL);
+  EXPECT_EQ(status.processes(0).collector().detail(), "no l2");
+  ASSERT_EQ(status.statistics_size(), 1);
+  EXPECT_EQ(status.statistics(0).device(), 5u);
+  EXPECT_EQ(status.statistics(0).energy_joules(), 1.5);
+  EXPECT_EQ(status.statistics(0).peak_memory_bytes(), 7u);
+  EXPECT_FALSE(status.statistics(0).has_mean_utilization_ratio());
+  ASSERT_EQ(status.outcomes_size(), 2);
+  EXPECT_EQ(status.outcomes(0).detail(), "served by 1 of 1 process; process 12: 48 files in PROF_1");
+  EXPECT_EQ(status.outcomes(0).bytes(), 900u);
+  EXPECT_EQ(status.outcomes(1).result(), v1::Outcome::RESULT_UNSUPPORTED);
+  EXPECT_EQ(status.outcomes(1).bytes(), 0u);
+}
+
 }  // namespace
 }  // namespace profd

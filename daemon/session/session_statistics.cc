@@ -7,6 +7,7 @@
 #include "collectors/metric_table.h"
 #include "daemon/metrics/metric_store.h"
 #include "daemon/session/stored_session.pb.h"
+#include "dump/manifest.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -93,6 +94,7 @@ void SessionStatistics::Take(const std::map<int, DeviceValues>& latest,
 }
 
 void SessionStatistics::Fill(v1::SessionStatus* out) const {
+  out->clear_statistics();
   for (const auto& [id, device] : devices_) {
     v1::DeviceStatistics& wire = *out->add_statistics();
     wire.set_device(static_cast<uint32_t>(id));
@@ -110,6 +112,21 @@ void SessionStatistics::Fill(v1::SessionStatus* out) const {
     if (device.ecc_uncorrected.sum) {
       wire.set_ecc_uncorrected(static_cast<uint64_t>(*device.ecc_uncorrected.sum));
     }
+  }
+}
+
+void SessionStatistics::Describe(Manifest* out) const {
+  v1::SessionStatus status;
+  Fill(&status);
+  for (const v1::DeviceStatistics& one : status.statistics()) {
+    const auto device = std::ranges::find(out->devices, static_cast<int>(one.device()), &ManifestDevice::id);
+    if (device == out->devices.end()) continue;
+    ManifestUse& use = device->use.emplace();
+    if (one.has_energy_joules()) use.energy_joules = one.energy_joules();
+    if (one.has_peak_memory_bytes()) use.peak_memory_bytes = one.peak_memory_bytes();
+    if (one.has_mean_utilization_ratio()) use.mean_utilization_ratio = one.mean_utilization_ratio();
+    if (one.has_ecc_corrected()) use.ecc_corrected = one.ecc_corrected();
+    if (one.has_ecc_uncorrected()) use.ecc_uncorrected = one.ecc_uncorrected();
   }
 }
 

@@ -11,6 +11,7 @@
 
 namespace profd {
 
+struct Manifest;
 class MetricStore;
 
 namespace v1 {
@@ -36,7 +37,8 @@ class SessionStatistics {
  public:
   // A device counts from the first sample it is in.
   void Take(const std::map<int, DeviceValues>& latest, std::span<const int> devices);
-  void Fill(v1::SessionStatus* out) const;
+  void Fill(v1::SessionStatus* out) const;  // in place of what it has
+  void Describe(Manifest* out) const;
   bool empty() const { return devices_.empty(); }
 
   // Over the daemon's end: what was taken so far counts on. Counters are compared within one daemon only, so that the

@@ -172,6 +172,7 @@ class LayoutTest(FilesCase):
         self.assertIn("host/end_info", rows)
         self.assertTrue(any(row.startswith("device_1/") for row in rows), rows)
         self.assertFalse([row for row in rows if row.startswith(("host/host/", "host/device_"))])
+        self.assert_shown_alike_by_the_next_daemon(ended)
         self.fetch_export_and_remove(ended, facts)
 
     def fetch_export_and_remove(self, ended, facts):

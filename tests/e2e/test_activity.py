@@ -56,6 +56,16 @@ class ActivityCase(DaemonCase):
         self.daemon.ctl("stop", session["session_id"])
         return self.daemon.show(session["session_id"])
 
+    def assert_shown_alike_by_the_next_daemon(self, shown):
+        def facts(session):
+            outcomes = {(o["collector"], o.get("device")): {key: o[key] for key in ("result", "detail", "records", "bytes")}
+                        for o in session["outcomes"]}
+            inside = {p["pid"]: {key: p["collector"][key] for key in ("provider", "state", "detail")} for p in session["processes"]}
+            return [outcomes, inside, *(session[key] for key in ("state", "reason", "expected_ranks", "statistics", "warnings"))]
+        self.daemon.restart()
+        self.assertTrue(shown["statistics"])
+        self.assertEqual(facts(self.daemon.show(shown["session_id"])), facts(shown))
+
     def manifest(self, dump):
         return read_json(dump, "profd_manifest.json")
 
@@ -182,6 +192,7 @@ class Sessions(ActivityCase):
         self.assert_verified(dump)
         self.assert_shown(dump, ranks, kernels, communications)
         self.assert_on_the_timelines(dump, ranks, kernels, communications, calls)
+        self.assert_shown_alike_by_the_next_daemon(done)
 
     def assert_shown(self, dump, ranks, kernels, communications):
         """profctl show: every name of every rank, with its sums."""
