@@ -10,6 +10,33 @@
 namespace profd::client {
 namespace {
 
+struct Scale {
+  double divisor = 1;
+  std::string unit;
+};
+
+// Bytes of one counter in the unit that suits its largest value.
+Scale ScaleOf(const Json& row) {
+  Scale scale = {1, Text(row, "unit")};
+  if (scale.unit != "B" && scale.unit != "B/s") return scale;
+  const double max = row.value("max", 0.0);
+  std::string_view prefix;
+  for (const std::string_view next : {"k", "M", "G", "T"}) {
+    if (max < scale.divisor * 1000) break;
+    scale.divisor *= 1000;
+    prefix = next;
+  }
+  scale.unit.insert(0, prefix);
+  return scale;
+}
+
+Column Scaled(std::string heading, const char* name) {
+  return {">" + std::move(heading), [name](const Json& row) {
+            const auto value = row.find(name);
+            return value == row.end() || !value->is_number() ? "-" : fmt::format("{:.3f}", value->get<double>() / ScaleOf(row).divisor);
+          }};
+}
+
 void PrintOverall(std::ostream& out, bool color, const Json& ranks) {
   Json rows = Json::array();
   for (const Json& rank : ranks) {
@@ -113,7 +140,8 @@ void PrintRank(std::ostream& out, bool color, const Json& rank) {
                Ms("PEAK ACTIVE", "peak_active_mb"), Ms("AT, ms", "peak_at_ms")});
   }
   PrintList(out, color, "Hardware", list("hardware"),
-            {Plain("COUNTER", "name"), Plain("UNIT", "unit"), Ms("MIN", "min"), Ms("MEAN", "mean"), Ms("MAX", "max")});
+            {Plain("COUNTER", "name"), {"UNIT", [](const Json& row) { return ScaleOf(row).unit; }}, Scaled("MIN", "min"), Scaled("MEAN", "mean"),
+             Scaled("MAX", "max")});
 }
 
 }  // namespace

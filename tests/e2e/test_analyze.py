@@ -60,12 +60,24 @@ class Analyze(ActivityCase):
             self.assertGreaterEqual(row[total], sum(least) / 1e6 - 0.001 * len(least), name)
             self.assertLessEqual(row[total], sum(most) / 1e6 + 0.001 * len(most), name)
 
+    def assert_scaled(self, counters, text):
+        """Bytes stand in the unit that suits the counter's largest value."""
+        units = {"kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
+        counter = next(row for row in counters if row["unit"] == "B/s" and row["max"] >= 1000)
+        row = next(line for line in text.splitlines() if line.lstrip().startswith(counter["name"] + " "))
+        unit, least, mean, most = row.split()[-4:]
+        self.assertLess(float(most), 1000)
+        self.assertGreaterEqual(float(most), 1)
+        for shown, key in ((least, "min"), (mean, "mean"), (most, "max")):
+            self.assertAlmostEqual(float(shown), counter[key] / units[unit], delta=0.001)
+
     def test_ground_truth(self):
         job = self.train(job="conv-2")
         ranks = job.attached(self.daemon, 2)
         inner, outer, dump = self.record(job)
         job.close()
         got = self.daemon.ctl("analyze", dump)
+        self.assert_scaled(got["ranks"][0]["hardware"], self.daemon.run("analyze", dump, json_output=False).stdout)
         self.assertEqual([rank["rank"] for rank in got["ranks"]], sorted(ranks))
         for mine in got["ranks"]:
             number = mine["rank"]
