@@ -57,11 +57,11 @@ std::optional<Finding> CheckEnvironment(const CheckInput& input) {
     const auto found = input.rank.environment.find(std::string(variable.name));
     if (found == input.rank.environment.end() || !variable.is_bad(found->second, input.limits)) continue;
     finding.rows.push_back({variable.name, found->second, CellOf(variable.what), CellOf(variable.advice)});
-    finding.advice.emplace_back(variable.advice);
     finding.code.push_back(variable.code);
   }
   if (finding.rows.empty()) return std::nullopt;
   finding.title = Text("Variables of the environment", "环境变量");
+  finding.advice = {Text("Where the training is started, in each process:", "在启动训练的每个进程中设置：")};
   finding.evidence = Translate({"{:variable slows|variables slow} the training down", "{} 个环境变量使训练变慢"}, Counted{finding.rows.size()});
   return finding;
 }

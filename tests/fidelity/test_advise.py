@@ -101,8 +101,9 @@ class Advise(AdviseCase):
                 for values, wrong in ((good, []), (good | {name: value}, [name]), ({name: value}, [name])):
                     self.write("run", "r0_ascend_pt", "profiler_metadata.json", text=json.dumps({"ENV_VARIABLES": values}))
                     self.run_of([x("a", 0, 1)])
-                    rows = found(os.path.join(self.folder, "run")).get("environment", {"table": {"rows": []}})["table"]["rows"]
-                    self.assertEqual([row[0] for row in rows], wrong)
+                    finding = found(os.path.join(self.folder, "run")).get("environment", {"table": {"rows": []}, "code": []})
+                    self.assertEqual([row[0] for row in finding["table"]["rows"]], wrong)
+                    self.assertTrue(all(name in line for name, line in zip(wrong, finding["code"], strict=True)))
 
     def test_affinity_api(self):
         def run(name, *ops):
