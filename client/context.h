@@ -26,6 +26,8 @@ struct Io {
   bool err_tty = false;
   // Colours, where the stream is a tty.
   bool color = false;
+  // Of the terminal that `out` is; 0 = none, or not known.
+  size_t out_columns = 0;
 
   bool out_color() const { return color && out_tty; }
   bool err_color() const { return color && err_tty; }

@@ -1,3 +1,4 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +12,11 @@
 #include "client/grpc_api.h"
 #include "client/tls_files.h"
 
+static size_t ColumnsOfOutput() {
+  winsize size{};
+  return isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 int main(int argc, char** argv) {
   auto variable = [](const char* name) {
     const char* value = std::getenv(name);
@@ -18,7 +24,7 @@ int main(int argc, char** argv) {
   };
   // https://no-color.org: set and not empty.
   profd::client::Io io{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, isatty(STDERR_FILENO) != 0,
-                       variable("NO_COLOR").empty() && variable("TERM") != "dumb"};
+                       variable("NO_COLOR").empty() && variable("TERM") != "dumb", ColumnsOfOutput()};
   profd::SystemClock clock;
   std::error_code no_directory;
   std::filesystem::path working_directory = std::filesystem::current_path(no_directory);

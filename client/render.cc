@@ -107,6 +107,26 @@ std::string_view Escape(Tone tone) {
   return "";
 }
 
+// Removes the first character; the columns that it has.
+size_t TakeCharacter(std::string_view* text) {
+  const CodePoint point = Decode(*text);
+  text->remove_prefix(std::max<size_t>(point.bytes, 1));
+  return In(point.value, kCombining) ? 0 : In(point.value, kWide) ? 2 : 1;
+}
+
+// What fits into so many columns.
+std::string_view Beginning(std::string_view text, size_t columns) {
+  std::string_view rest = text;
+  for (std::string_view next = text; !next.empty(); rest = next) {
+    const size_t width = TakeCharacter(&next);
+    if (width > columns) break;
+    columns -= width;
+  }
+  return text.substr(0, text.size() - rest.size());
+}
+
+constexpr size_t kBetween = 2;  // blanks between columns of a table
+
 }  // namespace
 
 std::string Printable(std::string_view text) { return Filter(text, false); }
@@ -114,12 +134,7 @@ std::string PrintableLines(std::string_view text) { return Filter(text, true); }
 
 size_t DisplayWidth(std::string_view text) {
   size_t width = 0;
-  while (!text.empty()) {
-    CodePoint point = Decode(text);
-    if (point.bytes == 0) point.bytes = 1;
-    if (!In(point.value, kCombining)) width += In(point.value, kWide) ? 2 : 1;
-    text.remove_prefix(point.bytes);
-  }
+  while (!text.empty()) width += TakeCharacter(&text);
   return width;
 }
 
@@ -171,6 +186,21 @@ std::string Paint(std::string_view text, Tone tone, bool color) {
   return fmt::format("{}{}\033[0m", Escape(tone), text);
 }
 
+std::string CutAtEnd(std::string_view text, size_t columns) {
+  if (DisplayWidth(text) <= columns) return std::string(text);
+  return std::string(Beginning(text, columns - 1)) + "…";
+}
+
+std::string CutInMiddle(std::string_view text, size_t columns) {
+  const size_t width = DisplayWidth(text);
+  if (width <= columns) return std::string(text);
+  const std::string_view begin = Beginning(text, columns / 2);
+  const size_t left = columns - 1 - DisplayWidth(begin);
+  std::string_view end = text.substr(Beginning(text, width - left).size());
+  while (DisplayWidth(end) > left) TakeCharacter(&end);  // half of a wide one
+  return fmt::format("{}…{}", begin, end);
+}
+
 Table::Table(std::vector<std::string> headers) : headers_(std::move(headers)) {
   for (std::string& header : headers_) {
     right_.push_back(header.starts_with('>'));
@@ -184,18 +214,36 @@ void Table::AddRow(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::Print(std::ostream& out, bool color, std::string_view indent) const {
+// Of each column, in so many columns of the terminal in all (0 = any). Numbers are never cut.
+std::vector<size_t> Table::Widths(size_t columns) const {
+  constexpr size_t kLeast = 16;
   std::vector<size_t> widths;
+  size_t all = 0;
   for (size_t i = 0; i < headers_.size(); ++i) {
     size_t width = DisplayWidth(headers_[i]);
     for (const auto& row : rows_) width = std::max(width, DisplayWidth(row[i].text));
     widths.push_back(width);
+    all += width + (i == 0 ? 0 : kBetween);
   }
+  for (; columns != 0 && all > columns; --all) {
+    size_t* longest = nullptr;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const bool can_shrink = !right_[i] && widths[i] > std::max(kLeast, DisplayWidth(headers_[i]));
+      if (can_shrink && (longest == nullptr || widths[i] > *longest)) longest = &widths[i];
+    }
+    if (longest == nullptr) break;
+    --*longest;
+  }
+  return widths;
+}
+
+void Table::Print(std::ostream& out, bool color, std::string_view indent, size_t columns) const {
+  const std::vector<size_t> widths = Widths(columns == 0 ? 0 : columns - std::min(columns - 1, indent.size()));
   auto print_row = [&](const auto& text_of, const auto& tone_of) {
     std::string line(indent);
     std::string gap;
     for (size_t i = 0; i < headers_.size(); ++i) {
-      std::string_view text = text_of(i);
+      const std::string text = CutInMiddle(text_of(i), widths[i]);
       std::string padding(widths[i] - DisplayWidth(text), ' ');
       if (right_[i]) gap += padding;
       // Blanks are written only when something follows: no line ends in them.
@@ -205,7 +253,7 @@ void Table::Print(std::ostream& out, bool color, std::string_view indent) const 
         gap.clear();
       }
       if (!right_[i]) gap += padding;
-      gap += "  ";
+      gap.append(kBetween, ' ');
     }
     out << line << '\n';
   };

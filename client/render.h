@@ -22,6 +22,9 @@ std::string PrintableLines(std::string_view text);
 
 // Columns a terminal gives `text` (already printable).
 size_t DisplayWidth(std::string_view text);
+// `text` (already printable) in at most so many columns: cut at its end, or in the middle, where an ellipsis stands.
+std::string CutAtEnd(std::string_view text, size_t columns);
+std::string CutInMiddle(std::string_view text, size_t columns);
 
 // "0 B", "1.5 KiB", "20.0 MiB"
 std::string FormatBytes(uint64_t bytes);
@@ -55,9 +58,12 @@ class Table {
   // Missing cells are empty.
   void AddRow(std::vector<Cell> cells);
   bool empty() const { return rows_.empty(); }
-  void Print(std::ostream& out, bool color, std::string_view indent = "") const;
+  // `columns`: of the terminal. Where rows are longer, the longest texts are cut in the middle. 0 = no terminal.
+  void Print(std::ostream& out, bool color, std::string_view indent = "", size_t columns = 0) const;
 
  private:
+  std::vector<size_t> Widths(size_t columns) const;
+
   std::vector<std::string> headers_;
   std::vector<bool> right_;
   std::vector<std::vector<Cell>> rows_;

@@ -1,5 +1,6 @@
 #include "client/render.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -78,6 +79,34 @@ TEST(Table, AlignsAndEndsNoLineInBlanks) {
             " a     1000\n"
             " \u8bad\u7ec3     7  x\n"
             "             only\n");
+}
+
+// Names of operators differ at both ends; numbers are never cut.
+TEST(Table, FitsIntoATerminal) {
+  Table table({"NAME", ">TOTAL", "TYPE"});
+  table.AddRow({"aclnnMaxPool2dWithMask_MaxPoolWithArgmaxV1", "1234567.891", "MaxPool"});
+  table.AddRow({"Conv2D", "2.000", "Conv2D"});
+  std::ostringstream cut;
+  table.Print(cut, false, "  ", 48);
+  EXPECT_EQ(cut.str(),
+            "  NAME                            TOTAL  TYPE\n"
+            "  aclnnMaxPool…ithArgmaxV1  1234567.891  MaxPool\n"
+            "  Conv2D                          2.000  Conv2D\n");
+  std::ostringstream narrow;
+  table.Print(narrow, false, "", 3);
+  EXPECT_THAT(narrow.str(), ::testing::HasSubstr("\naclnnMax…rgmaxV1  1234567.891  MaxPool\n"));
+  std::ostringstream all;
+  table.Print(all, false, "  ");
+  EXPECT_THAT(all.str(), ::testing::HasSubstr("aclnnMaxPool2dWithMask_MaxPoolWithArgmaxV1  1234567.891"));
+}
+
+TEST(Render, TextsAreCutBetweenCharacters) {
+  EXPECT_EQ(CutAtEnd("abcdef", 6), "abcdef");
+  EXPECT_EQ(CutAtEnd("abcdef", 4), "abc…");
+  EXPECT_EQ(CutAtEnd("算子算子", 6), "算子…") << "each has two columns";
+  EXPECT_EQ(CutInMiddle("abcdef", 5), "ab…ef");
+  EXPECT_EQ(CutInMiddle("abcdef", 1), "…");
+  EXPECT_EQ(CutInMiddle("算子算子", 5), "算…子");
 }
 
 TEST(Table, ColoursOnlyOnRequestAndFiltersCells) {

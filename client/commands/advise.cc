@@ -84,15 +84,7 @@ std::string CellText(const Json& cell) {
   std::erase(text, '\r');
   std::ranges::replace(text, '\n', ' ');
   text = Printable(text);
-  if (DisplayWidth(text) <= kMostColumns) return text;
-  const auto is_inside = [&text](size_t at) { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
-  size_t end = 0;
-  for (size_t next = 1; next <= text.size(); ++next) {
-    if (is_inside(next)) continue;
-    if (DisplayWidth(std::string_view(text).substr(0, next)) >= kMostColumns) break;
-    end = next;
-  }
-  return text.substr(0, end) + "…";
+  return CutAtEnd(text, kMostColumns);
 }
 
 void PrintFindingTable(const Io& io, const Json& finding) {
@@ -114,7 +106,7 @@ void PrintFindingTable(const Io& io, const Json& finding) {
     for (const Json& cell : rows[i]) cells.emplace_back(CellText(cell));
     table.AddRow(std::move(cells));
   }
-  table.Print(io.out, io.out_color(), "  ");
+  table.Print(io.out, io.out_color(), "  ", io.out_columns);
   if (shown < rows.size()) io.out << fmt::format("  … {} more; all with --json or -o DIR\n", rows.size() - shown);
 }
 
@@ -133,7 +125,7 @@ void PrintFindings(const Io& io, const Json& findings, analysis::Language langua
     table.AddRow({each["priority"].get<std::string>(), each["check"].get<std::string>(), each["rank"].is_null() ? "-" : each["rank"].dump(), Cost(each),
                   each["title"].get<std::string>()});
   }
-  table.Print(io.out, io.out_color());
+  table.Print(io.out, io.out_color(), "", io.out_columns);
   for (const Json& each : findings) {
     io.out << fmt::format("\n{} ({})\n  {}\n", each["title"].get<std::string>(), each["check"].get<std::string>(), Printable(each["evidence"].get<std::string>()));
     for (const Json& merged : each["merged"]) io.out << fmt::format("  {} ({}): {}\n", merged["title"].get<std::string>(), merged["check"].get<std::string>(), Printable(merged["evidence"].get<std::string>()));

@@ -22,34 +22,34 @@ Column Count(std::string heading, const char* list) {
 
 }  // namespace
 
-void PrintCluster(std::ostream& out, bool color, const Json& cluster) {
+void PrintCluster(const Io& io, const Json& cluster) {
   // Of many the first rows are shown: those that others wait for.
   std::vector<Json> ranks(cluster["rank_times"].begin(), cluster["rank_times"].end());
   if (ranks.size() > kMostRanksInFull) {
     std::ranges::stable_sort(ranks, std::greater<>(), [](const Json& rank) { return rank["others_wait_ms"].is_number() ? rank["others_wait_ms"].get<double>() : 0; });
   }
-  PrintList(out, color, "Steps over all ranks, ms", cluster["steps"],
+  PrintList(io, "Steps over all ranks, ms", cluster["steps"],
             {Plain("STEP", "step"), Plain(">RANKS", "ranks"), Part("COMPUTING, MIN", "computing_ms", "min"), Part("MEAN", "computing_ms", "mean"),
              Part("MAX", "computing_ms", "max"), {">OF RANK", [](const Json& row) { return Text(row["computing_ms"], "max_rank"); }},
              Part("NOT OVERLAPPED, MEAN", "uncovered_communication_ms", "mean"), Part("MAX", "uncovered_communication_ms", "max"),
              Part("FREE, MEAN", "free_ms", "mean"), Part("MAX", "free_ms", "max")});
-  PrintList(out, color, "Ranks, ms of a step", Json(ranks),
+  PrintList(io, "Ranks, ms of a step", Json(ranks),
             {Plain("RANK", "rank"), Plain("HOST", "host"), Plain("STAGE", "stage"), Ms("COMPUTING", "computing_ms"), Ms("NOT OVERLAPPED", "uncovered_communication_ms"),
              Ms("FREE", "free_ms"), Ms("WAITS FOR OTHERS", "waits_ms"), Ms("OTHERS WAIT FOR IT", "others_wait_ms"), Plain(">LAST OF", "last_of"),
              Plain(">OUTLIER OF", "votes"), Plain(">OPERATIONS", "operations")});
-  PrintList(out, color, "Stages of the pipeline, ms of a step", cluster["stages"],
+  PrintList(io, "Stages of the pipeline, ms of a step", cluster["stages"],
             {Plain("STAGE", "stage"), Count("RANKS", "ranks"), Part("COMPUTING, MEAN", "computing_ms", "mean"), Part("MAX", "computing_ms", "max"),
              Part("NOT OVERLAPPED, MEAN", "uncovered_communication_ms", "mean"), Part("FREE, MEAN", "free_ms", "mean")});
-  PrintList(out, color, "Who waits for whom", cluster["waits"],
+  PrintList(io, "Who waits for whom", cluster["waits"],
             {Plain("STEP", "step"), Plain(">RANK", "rank"), Plain("HOST", "host"), Plain(">WAITS FOR RANK", "for_rank"), Plain("HOST", "for_host"), Ms("MS", "wait_ms"),
              Plain(">OPERATIONS", "operations")});
-  PrintList(out, color, "Operations that differ from others of their type and size", cluster["slow_operations"],
+  PrintList(io, "Operations that differ from others of their type and size", cluster["slow_operations"],
             {Plain("OPERATION", "operation"), Plain("GROUP", "group"), Plain("STEP", "step"), Plain(">RANKS", "ranks"), Ms("MB", "size_mb"), Ms("MS", "transit_ms"),
              Ms("MEAN", "mean_ms"), Ms("DEVIATIONS", "score")});
-  PrintList(out, color, "Links between ranks, slowest beside their mean first", cluster["pairs"],
+  PrintList(io, "Links between ranks, slowest beside their mean first", cluster["pairs"],
             {Plain(">FROM", "src"), Plain("HOST", "src_host"), Plain(">TO", "dst"), Plain("HOST", "dst_host"), Plain("TRANSPORT", "transport"), Ms("GB/s", "bandwidth_gb_s"),
              Ms("MEAN", "mean_gb_s"), Ms("DEVIATIONS", "score")});
-  PrintList(out, color, "Load of experts, a step", cluster["experts"],
+  PrintList(io, "Load of experts, a step", cluster["experts"],
             {Plain("GROUP", "group"), Plain(">RANK", "rank"), Plain("HOST", "host"), Ms("MB", "size_mb"), Ms("MS", "transit_ms"),
              {">BESIDE MEAN", [](const Json& row) { return Share(row, "beside_mean"); }}});
 }

@@ -36,7 +36,7 @@ Column Plain(std::string heading, const char* name) {
   return {std::move(heading), [name](const Json& row) { return Text(row, name); }};
 }
 
-void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns, size_t means) {
+void PrintList(const Io& io, const std::string& title, const Json& list, const std::vector<Column>& columns, size_t means) {
   if (!list.is_array() || list.empty()) return;
   std::vector<std::string> headings;
   headings.reserve(columns.size());
@@ -49,10 +49,10 @@ void PrintList(std::ostream& out, bool color, const std::string& title, const Js
     for (const Column& column : columns) cells.emplace_back(column.cell(list[i]));
     table.AddRow(std::move(cells));
   }
-  out << '\n' << title;
-  if (shown < list.size()) out << fmt::format(" ({} of {}; all with --json)", shown - means, list.size() - means);
-  out << '\n';
-  table.Print(out, color, "  ");
+  io.out << '\n' << title;
+  if (shown < list.size()) io.out << fmt::format(" ({} of {}; all with --json)", shown - means, list.size() - means);
+  io.out << '\n';
+  table.Print(io.out, io.out_color(), "  ", io.out_columns);
 }
 
 }  // namespace profd::client

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <ostream>
 #include <string>
 #include <vector>
 
+#include "client/context.h"
 #include "client/json.h"
 
 namespace profd::client {
@@ -25,9 +25,9 @@ Column Ms(std::string heading, const char* name);
 Column Plain(std::string heading, const char* name);
 
 // The first rows of a list, under a title; nothing of an empty one. `means` of them, the first ones, sum up the others.
-void PrintList(std::ostream& out, bool color, const std::string& title, const Json& list, const std::vector<Column>& columns, size_t means = 0);
+void PrintList(const Io& io, const std::string& title, const Json& list, const std::vector<Column>& columns, size_t means = 0);
 
 // Of a run's `cluster`.
-void PrintCluster(std::ostream& out, bool color, const Json& cluster);
+void PrintCluster(const Io& io, const Json& cluster);
 
 }  // namespace profd::client

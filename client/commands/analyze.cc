@@ -93,7 +93,7 @@ int RunOverview(const Io& io, const AnalyzeCommand& command, const analysis::Pro
     io.out << JsonText(*made, true) << std::endl;
     return kExitOk;
   }
-  PrintOverview(io.out, *made, io.out_color());
+  PrintOverview(io, *made);
   io.out.flush();
   PrintProblems(io, (*made)["problems"]);
   io.err << CostText((*made)["store"]) << std::endl;
@@ -160,7 +160,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   const analysis::ViewNames brief = {"overall"};
   Json made = analysis::RunJson(*run, many ? brief : *only);
   made.update(behind);
-  PrintAnalysis(io.out, made, io.out_color());
+  PrintAnalysis(io, made);
   if (only->empty() && analysis::LacksOperators(*run)) io.out << '\n' << analysis::kLacksOperators.In(analysis::Language::kEnglish) << '\n';
   if (!written.empty()) io.out << "\nwritten: " << Printable(written) << '\n';
   io.out.flush();

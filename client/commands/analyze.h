@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -33,8 +32,8 @@ std::vector<std::string> AnalysisNames();
 void PrintProblems(const Io& io, const Json& problems);
 
 // The analyses of a run as tables; `run` as RunJson makes it. `only`: as the command has it.
-void PrintAnalysis(std::ostream& out, const Json& run, bool color);
+void PrintAnalysis(const Io& io, const Json& run);
 // Those of --overview.
-void PrintOverview(std::ostream& out, const Json& overview, bool color);
+void PrintOverview(const Io& io, const Json& overview);
 
 }  // namespace profd::client

@@ -1,8 +1,6 @@
 #include "client/commands/show_dump.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -40,16 +38,10 @@ bool AsciiLocale() {
 }
 
 size_t TerminalWidth(const Io& io) {
-  winsize size{};
-  if (io.out_tty && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return std::clamp<size_t>(size.ws_col, 60, kMaxWidth);
-  }
-  size_t columns = 0;
+  size_t columns = io.out_columns;
   const char* value = std::getenv("COLUMNS");
-  if (value != nullptr && ParseNumber(std::string_view(value), &columns)) {
-    return std::clamp<size_t>(columns, 60, kMaxWidth);
-  }
-  return kWidth;
+  const bool known = columns > 0 || (value != nullptr && ParseNumber(std::string_view(value), &columns));
+  return known ? std::clamp<size_t>(columns, 60, kMaxWidth) : kWidth;
 }
 
 // What the vendor's profiler left in the processes, and where that is.
