@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string>
 
 #include "driver/abi/hal_abi.h"
 

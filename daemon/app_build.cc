@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/log_limit.h"
 #include "collectors/channel_options.h"
 #include "daemon/app_impl.h"
 #include "daemon/jobs/process_facts.h"

@@ -1,7 +1,5 @@
 #include "driver/dcmi_library.h"
 
-#include <utility>
-
 #include "driver/dl_library.h"
 
 namespace profd {

@@ -1,6 +1,5 @@
 // How a row of the table is queried, and the queries that need more than a row.
 #include <algorithm>
-#include <utility>
 
 #include "driver/dcmi_service_impl.h"
 

@@ -9,7 +9,6 @@
 #include <memory>
 #include <numeric>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "driver/chips.h"

@@ -5,7 +5,6 @@
 
 #include <future>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "driver/testing/no_threads.h"

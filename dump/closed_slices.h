@@ -5,7 +5,6 @@
 // The journal has a slice before anything else happens to it, and its removal before it is removed.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>

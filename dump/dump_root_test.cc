@@ -6,7 +6,6 @@
 
 #include <filesystem>
 
-#include "base/clock.h"
 #include "dump/test_support.h"
 
 namespace profd {

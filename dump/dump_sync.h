@@ -15,7 +15,6 @@
 
 #include "base/fd.h"
 #include "base/mutex.h"
-#include "base/status.h"
 #include "dump/dump_io.h"
 
 namespace profd {

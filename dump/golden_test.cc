@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
 #include "dump/reader.h"
 #include "dump/slice_journal.h"
 #include "dump/slice_source.h"

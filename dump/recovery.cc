@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>

@@ -10,16 +10,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "base/fd.h"
 #include "base/status.h"
 #include "dump/dump_io.h"
 #include "dump/dump_root.h"
 #include "dump/manifest.h"
 
 namespace profd {
-
 
 struct RecoveryOptions {
   int64_t now_wall_ns = 0;

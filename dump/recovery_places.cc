@@ -11,7 +11,6 @@
 #include <set>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/text.h"

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,5 @@
 // Pressure stall information of the kernel: how long tasks waited for CPU, memory and I/O.
 #include <array>
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
-
 #include "collectors/collector_list.h"
 #include "collectors/proc/testing/host_fixture.h"
 

@@ -1,7 +1,6 @@
 #include "collectors/npu_state/link_readings.h"
 
 #include <bit>
-#include <cmath>
 
 namespace profd {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <tuple>
 
 #include "collectors/collector_list.h"
 #include "collectors/histogram.h"

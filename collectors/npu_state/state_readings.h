@@ -3,7 +3,6 @@
 
 #include <array>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "collectors/metric_table.h"

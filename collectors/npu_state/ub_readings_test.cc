@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <sstream>
 
 #include "collectors/testing/fake_registry.h"
 #include "driver/testing/fake_dcmi.h"

@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>

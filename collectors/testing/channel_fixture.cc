@@ -1,7 +1,6 @@
 #include "collectors/testing/channel_fixture.h"
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <random>
 #include <sstream>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/clock.h"
 #include "daemon/advice/checks.h"
 
 namespace profd {

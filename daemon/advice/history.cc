@@ -1,7 +1,6 @@
 #include "daemon/advice/history.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace profd {
 namespace {

@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <memory>
 #include <utility>
 
 #include "cri/runtime/v1/runtime.grpc.pb.h"

@@ -8,7 +8,6 @@
 
 #include "analysis/rules/limits.h"
 #include "base/nearest.h"
-#include "base/text.h"
 #include "daemon/archive/archive_rule.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/config/listen_address.h"

@@ -9,12 +9,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
-#include "base/bytes.h"
 #include "base/fd.h"
-#include "base/text.h"
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/metrics/self_metrics.h"
 

@@ -1,7 +1,6 @@
 // What is missing from one session's dump, and how the manifest has its feeds.
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "daemon/data/dump_writer.h"
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cmath>
 #include <future>
-#include <cstring>
 #include <utility>
 
 #include "base/bytes.h"

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <thread>
-#include <vector>
 
 #include "base/clock.h"
 #include "daemon/jobs/test_support.h"

@@ -5,13 +5,10 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
 #include "base/clock.h"
-#include "base/strand.h"
 #include "collectors/collector.h"
 #include "daemon/jobs/attach_server.h"
 #include "daemon/jobs/job_table.h"

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,8 +18,6 @@
 namespace profd {
 
 class SelfMetrics;
-
-class DcmiService;
 
 class JobService final : private JobTable::Handler {
  public:

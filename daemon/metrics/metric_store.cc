@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <utility>
 
 #include "base/text.h"
 #include "collectors/metric_table.h"

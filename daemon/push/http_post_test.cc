@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <string>
-#include <utility>
 
 #include "base/clock.h"
 #include "daemon/push/push_test_support.h"

@@ -4,13 +4,11 @@
 
 #include <atomic>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <future>
 #include <iterator>
 #include <thread>
 
-#include "base/bytes.h"
 #include "daemon/data/channel_router.h"
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/data/testing/test_dump.h"

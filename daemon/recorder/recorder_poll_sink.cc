@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/bytes.h"
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/session/session_poll_sink.h"
 

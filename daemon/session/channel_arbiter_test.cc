@@ -5,9 +5,7 @@
 
 #include <chrono>
 #include <future>
-#include <optional>
 #include <span>
-#include <thread>
 
 #include "base/bytes.h"
 #include "daemon/data/testing/test_dump.h"

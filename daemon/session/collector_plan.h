@@ -3,12 +3,9 @@
 
 #include <functional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/problem.h"
-#include "daemon/session/option_plan.h"
 #include "daemon/session/session_plan.h"
 
 namespace profd {

@@ -1,9 +1,6 @@
 // Answers of ListOptions and CheckOptions: the option table as it looks from this node.
 #pragma once
 
-#include <string>
-
-#include "base/status.h"
 #include "collectors/collector.h"
 
 namespace profd {

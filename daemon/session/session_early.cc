@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "daemon/session/session_activity.h"
 #include "daemon/session/session_marks.h"

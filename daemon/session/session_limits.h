@@ -7,7 +7,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"

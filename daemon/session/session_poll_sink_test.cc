@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "collectors/metric_table.h"
-#include "dump/session_dump.h"
 
 namespace profd {
 namespace {

@@ -5,10 +5,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "daemon/config/daemon_config.h"

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "daemon/session/testing/session_manager_fixture.h"
 
 namespace profd {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
