@@ -1,6 +1,4 @@
 // Bytes, requests and busy time of the host's disks, without partitions.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -74,12 +72,7 @@ class HostDisk final : public PolledCollector {
       ReadDisk(line, tick.now_ns, out.samples);
     }
     disks_.EndPass();
-    if (disks_.refused() > 0 && !refusal_reported_) {
-      refusal_reported_ = true;
-      return ResourceExhausted(
-          fmt::format("{} disks beyond the first {} are not measured", disks_.refused(), kMaxDisks));
-    }
-    return {};
+    return disks_.Refused("disks");
   }
 
  private:
@@ -133,7 +126,6 @@ class HostDisk final : public PolledCollector {
   std::vector<std::string> whole_;
   DeviceTable<Disk> disks_{kMaxDisks};
   SlowPace list_pace_{kDiskListPeriodNs};
-  bool refusal_reported_ = false;
 };
 
 Status ProbeHostDisk(const Host& host) {

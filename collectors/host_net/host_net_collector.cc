@@ -80,12 +80,7 @@ class HostNet final : public PolledCollector {
     if (lines == 0) return Internal("/proc/net/dev: no line with a colon");
     // Vendor's layout (dump-format 2.15): the timestamp, then the lines of the devices.
     if (texts) out.raw.WriteHostFile("host_network.data", raw_);
-    if (devices_.refused() > 0 && !refusal_reported_) {
-      refusal_reported_ = true;
-      return ResourceExhausted(fmt::format("{} network devices beyond the first {} are not measured",
-                                           devices_.refused(), kMaxDevices));
-    }
-    return {};
+    return devices_.Refused("network devices");
   }
 
  private:
@@ -162,7 +157,6 @@ class HostNet final : public PolledCollector {
   SlowPace link_pace_{kLinkPeriodNs};
   std::string raw_;
   std::string path_;
-  bool refusal_reported_ = false;
 };
 
 Status ProbeHostNet(const Host& host) { return ProbeFile(host.proc, "net/dev", "/proc/net/dev"); }

@@ -1,6 +1,8 @@
 // Series that come and go with the things they describe: a network device, a disk, a process.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
 #include "collectors/series.h"
 
 namespace profd {
@@ -84,8 +87,11 @@ class DeviceTable {
     for (Entry& entry : rows_) visit(*entry.row);
   }
   size_t size() const { return rows_.size(); }
-  // Names of this pass for which there was no space.
-  size_t refused() const { return refused_; }
+  // Names of this pass for which there was no space; reported once. `things`: what the rows are.
+  Status Refused(std::string_view things) {
+    if (refused_ == 0 || std::exchange(refusal_reported_, true)) return {};
+    return ResourceExhausted(fmt::format("{} {} beyond the first {} are not measured", refused_, things, limit_));
+  }
 
  private:
   struct Entry {
@@ -96,6 +102,7 @@ class DeviceTable {
   size_t limit_;
   size_t next_ = 0;
   size_t refused_ = 0;
+  bool refusal_reported_ = false;
   std::vector<Entry> rows_;
 };
 

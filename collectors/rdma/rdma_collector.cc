@@ -114,12 +114,7 @@ class Rdma final : public PolledCollector {
       }
     }
     ports_.EndPass();
-    if (ports_.refused() > 0 && !refusal_reported_) {
-      refusal_reported_ = true;
-      return ResourceExhausted(fmt::format("{} RDMA ports beyond the first {} are not measured",
-                                           ports_.refused(), kMaxPorts));
-    }
-    return {};
+    return ports_.Refused("RDMA ports");
   }
 
   Port MakePort(std::string_view device, std::string_view number, const std::string& path) {
@@ -184,7 +179,6 @@ class Rdma final : public PolledCollector {
   TextBuffer buffer_{4096};
   DeviceTable<Port> ports_{kMaxPorts};
   SlowPace list_pace_{kPortListPeriodNs};
-  bool refusal_reported_ = false;
 };
 
 Status ProbeRdma(const Host& host) {

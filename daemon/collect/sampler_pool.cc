@@ -20,11 +20,7 @@ constexpr int64_t kMostLookNs = kNsPerSecond;
 // The kernel may wake a thread so much late, to save wakeups of its own.
 constexpr unsigned long kSlackNs = 1000;
 
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+int64_t NowNs() { return SystemClock().SteadyNs(); }
 
 std::chrono::steady_clock::time_point PointOf(int64_t ns) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns));

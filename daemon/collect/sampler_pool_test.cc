@@ -9,14 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace profd {
 namespace {
 
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
+int64_t NowNs() { return SystemClock().SteadyNs(); }
 
 // Runs `body`, which answers when it is next due.
 class TestTask final : public SamplerPool::Task {
