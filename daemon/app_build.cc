@@ -181,12 +181,10 @@ void App::Impl::BuildSessions() {
   BuildRecorder();
   records = std::make_unique<SessionRecords>(*control, clock, config, retention.get());
   planner = std::make_unique<SessionPlanner>(*session_deps, config);
-  live = std::make_unique<LiveSessions>(LiveSessions::Deps{*session_deps, config, *records, *retention, *states, node->BootId(),
-                                                           retention.get(), [this] { CheckDeadlinesSoon(); }});
-  sessions = std::make_unique<SessionManager>(SessionManager::Deps{*session_deps, config, *records, *live, *planner, *tuning,
-                                                                   Rights::OfThisProcess(), retention.get()});
-  earlier_sessions = std::make_unique<EarlierSessions>(EarlierSessions::Deps{*session_deps, config, *records, *live, *planner,
-                                                                             *retention, *states, node->BootId()});
+  const SessionKeeping keeping{*session_deps, config, *records, *retention, *states, node->BootId(), retention.get()};
+  live = std::make_unique<LiveSessions>(keeping, [this] { CheckDeadlinesSoon(); });
+  sessions = std::make_unique<SessionManager>(keeping, *live, *planner, *tuning, Rights::OfThisProcess());
+  earlier_sessions = std::make_unique<EarlierSessions>(keeping, *live, *planner);
   dump_requests = std::make_unique<DumpRequests>(*control, *records, *retention, retention.get());
 }
 

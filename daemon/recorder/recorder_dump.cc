@@ -1,9 +1,7 @@
 // Dumps of the recorder: an ordinary finished session, whose data lies in the past.
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -21,12 +19,6 @@ constexpr int64_t kSlackNs = 10 * kNsPerMs;
 constexpr int64_t kSilenceNs = 2 * kNsPerSecond;
 // The processes hand over what they have recorded, and it lies in their rings until we look.
 constexpr int64_t kHandOverNs = (ActivityHistory::kFlushMs + 1500) * kNsPerMs;
-
-std::string NewId() {
-  std::array<uint8_t, 6> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
-  return fmt::format("{:02x}", fmt::join(bytes, ""));
-}
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 

@@ -185,10 +185,10 @@ Result<Session::Request> EarlierSessions::PlanAgain(const state::StoredSession& 
       as_attached.processes[static_cast<size_t>(i)].attach_id = UINT64_MAX;
     }
   }
-  Result<SessionPlan> plan = deps_.planner.PlanFor(peer, again, as_attached);
+  Result<SessionPlan> plan = planner_.PlanFor(peer, again, as_attached);
   if (!plan.ok()) return plan.status();
   request.plan = std::move(plan).value();
-  request.plan_for = deps_.planner.PlannerFor(peer, stored.spec());
+  request.plan_for = planner_.PlannerFor(peer, stored.spec());
   // What is over: the past it began in, and that all of its collectors had to start.
   request.spec.mutable_schedule()->clear_since_ms();
   request.spec.clear_require_all();
@@ -238,7 +238,7 @@ void EarlierSessions::Continue(const state::StoredSession& stored, bool same_boo
   std::vector<v1::SessionStatus> past;
   if (const SessionRecord* known = deps_.records.Find(id); known != nullptr) past = SegmentsOf(*known);
   deps_.records.Erase(id);
-  const SessionRecord& record = deps_.live.Begin(id, PeerOf(stored), std::move(request));
+  const SessionRecord& record = live_.Begin(id, PeerOf(stored), std::move(request));
   if (stored.has_started_ns()) {
     // Of another boot: the remaining time is measured by the wall clock from now on, as it was just now.
     const Clock& clock = deps_.session.host.clock;

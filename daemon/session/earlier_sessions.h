@@ -3,16 +3,11 @@
 
 #include <set>
 #include <string>
-#include <utility>
 
 #include "base/status.h"
-#include "daemon/config/daemon_config.h"
-#include "daemon/dumps/dump_retention.h"
-#include "daemon/dumps/state_saver.h"
 #include "daemon/session/live_sessions.h"
 #include "daemon/session/session.h"
 #include "daemon/session/session_planner.h"
-#include "daemon/session/session_records.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -24,18 +19,8 @@ class StoredSession;
 // Control strand.
 class EarlierSessions {
  public:
-  struct Deps {
-    const SessionDeps& session;
-    const DaemonConfig& config;  // as it is now
-    SessionRecords& records;
-    LiveSessions& live;
-    const SessionPlanner& planner;
-    DumpRemover& remover;
-    StateSaver& states;
-    std::string boot_id = {};
-  };
-
-  explicit EarlierSessions(Deps deps) : deps_(std::move(deps)) {}
+  EarlierSessions(const SessionKeeping& deps, LiveSessions& live, const SessionPlanner& planner)
+      : deps_(deps), live_(live), planner_(planner) {}
 
   // One dump of an earlier session, from its manifest; newest first. Several of one session are its segments.
   void AddFound(v1::Session found);
@@ -48,7 +33,9 @@ class EarlierSessions {
   void GiveUp(const state::StoredSession& stored, const std::string& why);
   void Discard(const std::string& id);
 
-  const Deps deps_;
+  const SessionKeeping deps_;
+  LiveSessions& live_;
+  const SessionPlanner& planner_;
   std::set<std::string> withdrawn_;  // their dumps may be found later
 };
 

@@ -18,7 +18,7 @@ SessionRecord& LiveSessions::Begin(const std::string& id, const Peer& peer, Sess
   auto session = std::make_shared<Session>(deps_.session, id, Session::Owner{peer.uid, peer.gid, peer.pid}, std::move(request),
                                            [this](const Session& changed) { OnChange(changed); });
   SessionRecord& record = deps_.records.AddLive(std::move(session), std::move(state_file));
-  if (deps_.on_begun != nullptr) deps_.on_begun();
+  if (on_begun_ != nullptr) on_begun_();
   return record;
 }
 

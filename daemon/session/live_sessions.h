@@ -18,21 +18,22 @@
 
 namespace profd {
 
+// What begins, resumes and ends sessions works with. References outlive it.
+struct SessionKeeping {
+  const SessionDeps& session;
+  const DaemonConfig& config;  // as it is now
+  SessionRecords& records;
+  DumpRemover& remover;
+  StateSaver& states;
+  std::string boot_id = {};
+  DumpRetention* dumps_or_null = nullptr;
+};
+
 class LiveSessions {
  public:
-  struct Deps {
-    const SessionDeps& session;
-    const DaemonConfig& config;  // as it is now
-    SessionRecords& records;
-    DumpRemover& remover;
-    StateSaver& states;
-    std::string boot_id = {};
-    DumpRetention* dumps_or_null = nullptr;
-    // There is one more session that CheckDiskSpace has to look after.
-    std::function<void()> on_begun = nullptr;
-  };
-
-  explicit LiveSessions(Deps deps) : deps_(std::move(deps)), watches_(deps_.session.control) {}
+  // `on_begun`: there is one more session that CheckDiskSpace has to look after.
+  explicit LiveSessions(const SessionKeeping& deps, std::function<void()> on_begun = nullptr)
+      : deps_(deps), on_begun_(std::move(on_begun)), watches_(deps.session.control) {}
 
   // A session that has yet to be started.
   SessionRecord& Begin(const std::string& id, const Peer& peer, Session::Request request);
@@ -60,7 +61,8 @@ class LiveSessions {
   void EndYoungest(std::optional<uint32_t> uid, const std::string& why);
   void EndIfIdle();
 
-  const Deps deps_;
+  const SessionKeeping deps_;
+  const std::function<void()> on_begun_;
   SessionWatches watches_;
   uint64_t ended_total_ = 0;
   bool shutting_down_ = false;

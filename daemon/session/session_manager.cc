@@ -1,10 +1,8 @@
 #include "daemon/session/session_manager.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -17,17 +15,6 @@ namespace {
 
 // How often one request may push others aside, should another request take the place meanwhile.
 constexpr int kMaxPreemptions = 3;
-
-// 48 random bits: not guessable by counting, short enough to type.
-std::string NewId() {
-  std::array<uint8_t, 6> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return {};
-  }
-  std::string id;
-  for (uint8_t byte : bytes) id += fmt::format("{:02x}", byte);
-  return id;
-}
 
 // Both want a collector, and have made another choice of how it measures.
 bool ChooseDifferently(const SessionPlan& a, const SessionPlan& b) {
@@ -58,11 +45,11 @@ void SessionManager::Start(const Peer& peer, const v1::SessionSpec& spec_untrust
 }
 
 void SessionManager::Try(const Peer& peer, const v1::SessionSpec& spec, int preemptions, const Reply& reply) {
-  if (deps_.live.shutting_down()) {
+  if (live_.shutting_down()) {
     Refuse(Unavailable("profd is stopping"), reply);
     return;
   }
-  Result<Session::Request> request = deps_.planner.Plan(peer, spec);
+  Result<Session::Request> request = planner_.Plan(peer, spec);
   if (!request.ok()) {
     Refuse(request.status(), reply);
     return;
@@ -100,7 +87,7 @@ Status SessionManager::CheckLimits(const Peer& peer, const Session::Request& req
   RETURN_IF_ERROR(CheckSessionLimits(deps_.records.Briefs(), peer, deps_.config, clock.WallNs(), reserve));
   const int64_t now_ns = clock.SteadyNs();
   RETURN_IF_ERROR(rates_.Check(peer.uid, now_ns, deps_.config.max_starts_per_minute));
-  if (has_dump) RETURN_IF_ERROR(deps_.rights.MayGiveDump(peer.uid));
+  if (has_dump) RETURN_IF_ERROR(rights_.MayGiveDump(peer.uid));
   if (has_dump && deps_.dumps_or_null != nullptr) RETURN_IF_ERROR(deps_.dumps_or_null->CheckStart(peer.uid));
   rates_.Note(peer.uid, now_ns);
   return Status::Ok();
@@ -117,7 +104,7 @@ void SessionManager::Launch(const Peer& peer, Session::Request request, const Re
     reply(Unavailable("no randomness for a session id; try again"));
     return;
   }
-  std::shared_ptr<Session> session = deps_.live.Begin(id, peer, std::move(request)).live;
+  std::shared_ptr<Session> session = live_.Begin(id, peer, std::move(request)).live;
   session->Start([this, peer, session, reply](const Status& status) {
     if (status.ok()) {
       OnStarted(peer, *session, reply);
@@ -159,7 +146,7 @@ Status SessionManager::CheckTuning(const Peer& peer, const Session::Request& req
   for (const TrainingProcess& process : request.targets.processes) {
     devices.insert(devices.end(), process.devices.begin(), process.devices.end());
   }
-  return deps_.gate.MayProfile(peer, devices);
+  return gate_.MayProfile(peer, devices);
 }
 
 // The sessions that an administrator's request may end: for a place on the node, and for channels that can serve

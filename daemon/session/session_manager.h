@@ -7,13 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/log_limit.h"
 #include "base/status.h"
-#include "daemon/config/daemon_config.h"
-#include "daemon/dumps/dump_retention.h"
 #include "daemon/jobs/session_calls.h"
 #include "daemon/node/rights.h"
 #include "daemon/session/live_sessions.h"
@@ -22,7 +19,6 @@
 #include "daemon/session/session.h"
 #include "daemon/session/session_limits.h"
 #include "daemon/session/session_planner.h"
-#include "daemon/session/session_records.h"
 
 namespace profd {
 
@@ -30,18 +26,9 @@ class SelfMetrics;
 
 class SessionManager final : public SessionCalls {
  public:
-  struct Deps {
-    const SessionDeps& session;
-    const DaemonConfig& config;  // as it is now
-    SessionRecords& records;
-    LiveSessions& live;
-    const SessionPlanner& planner;
-    const ProfilingGate& gate;
-    Rights rights;  // for whom it can make dumps
-    DumpRetention* dumps_or_null = nullptr;
-  };
-
-  explicit SessionManager(Deps deps) : deps_(std::move(deps)) {}
+  // `rights`: for whom it can make dumps.
+  SessionManager(const SessionKeeping& deps, LiveSessions& live, const SessionPlanner& planner, const ProfilingGate& gate, Rights rights)
+      : deps_(deps), live_(live), planner_(planner), gate_(gate), rights_(rights) {}
 
   void Start(const Peer& peer, const v1::SessionSpec& spec_untrusted, Reply reply) override;
   void Stop(const Peer& peer, const v1::StopSessionRequest& request_untrusted, Reply reply) override;
@@ -63,7 +50,11 @@ class SessionManager final : public SessionCalls {
   void OnStarted(const Peer& peer, const Session& session, const Reply& reply);
   void StopJob(const Peer& peer, const std::string& job_id, const Reply& reply);
 
-  const Deps deps_;
+  const SessionKeeping deps_;
+  LiveSessions& live_;
+  const SessionPlanner& planner_;
+  const ProfilingGate& gate_;
+  const Rights rights_;
   uint64_t started_total_ = 0;
   std::map<std::string, uint64_t> refused_;
   StartRates rates_;

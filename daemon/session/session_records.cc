@@ -1,8 +1,10 @@
 #include "daemon/session/session_records.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/log.h"
@@ -29,6 +31,12 @@ SessionBrief BriefOf(const SessionRecord& record) {
 }
 
 }  // namespace
+
+std::string NewId() {
+  std::array<uint8_t, 6> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
 
 KeptDump NewDump(std::string_view path, const std::string& session_id, uint32_t uid, const v1::SessionSpec& spec) {
   KeptDump dump;

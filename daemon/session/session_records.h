@@ -95,6 +95,9 @@ class SessionRecords {
   uint64_t found_order_ = (uint64_t{1} << 32) - 1;
 };
 
+// 48 random bits: not guessable by counting, short enough to type. Empty: there is no randomness.
+std::string NewId();
+
 // What retention and archive look at, of a dump that begins.
 KeptDump NewDump(std::string_view path, const std::string& session_id, uint32_t uid, const v1::SessionSpec& spec);
 

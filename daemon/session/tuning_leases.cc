@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <google/protobuf/util/json_util.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/log.h"
 #include "base/problem.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/session/session_plan.h"
+#include "daemon/session/session_records.h"
 #include "daemon/session/stored_session.pb.h"
 
 namespace profd {
@@ -20,14 +19,6 @@ namespace {
 constexpr uint32_t kVersion = 1;
 constexpr uint32_t kRoot = 0;
 constexpr int kMaxDevices = 64;
-
-std::string NewId() {
-  std::array<uint8_t, 6> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
-  std::string id = "t";
-  for (uint8_t byte : bytes) id += fmt::format("{:02x}", byte);
-  return id;
-}
 
 std::string Names(std::span<const uint32_t> devices) {
   return fmt::format("NPU {}", fmt::join(devices.begin(), devices.end(), ","));
@@ -148,8 +139,9 @@ void TuningLeases::Acquire(const Peer& peer, const v1::AcquireTuningLeaseRequest
     if (!request_untrusted.check_only()) ++refused_;
     return finish(lease.status());
   }
-  const std::string id = NewId();
-  if (id.empty() || leases_.contains(id)) return finish(Unavailable("no randomness for a lease's id; try again"));
+  const std::string random = NewId();
+  const std::string id = "t" + random;
+  if (random.empty() || leases_.contains(id)) return finish(Unavailable("no randomness for a lease's id; try again"));
   lease->facts.set_lease_id(id);
   *out = lease->facts;
   log::Info("devices kept for tuning", {{"lease", id}, {"uid", lease->facts.uid()}, {"pid", lease->facts.pid()}, {"devices", Names(DevicesOf(lease->facts))}});

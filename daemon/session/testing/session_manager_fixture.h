@@ -204,9 +204,10 @@ class SessionManagerTest : public ::testing::Test {
                             .manifest_base = Manifest(), .jobs_or_null = &jobs_};
   SessionRecords records_{control_, clock_, config_, nullptr};
   SessionPlanner planner_{session_deps_, config_};
-  LiveSessions live_{{session_deps_, config_, records_, remover_, states_}};
-  SessionManager manager_{{session_deps_, config_, records_, live_, planner_, gate_, Rights(0, ~uint64_t{0})}};
-  EarlierSessions earlier_{{session_deps_, config_, records_, live_, planner_, remover_, states_}};
+  SessionKeeping keeping_{session_deps_, config_, records_, remover_, states_};
+  LiveSessions live_{keeping_};
+  SessionManager manager_{keeping_, live_, planner_, gate_, Rights(0, ~uint64_t{0})};
+  EarlierSessions earlier_{keeping_, live_, planner_};
   DumpRequests dumps_{control_, records_, remover_, nullptr};
 };
 
