@@ -52,22 +52,6 @@ ChannelPump::~ChannelPump() {
   core_->table->Close();
 }
 
-Status ChannelPump::Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
-                        uint32_t epoch) {
-  RETURN_IF_ERROR(core_->table->Add(device, channel, format_or_null, epoch));
-  core_->table->Open(device, channel);
-  core_->Wake();
-  return Status::Ok();
-}
-
-Status ChannelPump::Remove(uint32_t device, uint32_t channel) {
-  return core_->table->Remove(device, channel);
-}
-
-Status ChannelPump::Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline) {
-  return core_->table->Drain(device, channel, max_bytes, deadline);
-}
-
 ChannelCounters ChannelPump::Counters(uint32_t device, uint32_t channel) const {
   return core_->table->Counters(device, channel);
 }

@@ -66,18 +66,6 @@ class ChannelPump {
   ChannelPump& operator=(const ChannelPump&) = delete;
 
   // All thread-safe; none may be called from the sink except the counters.
-  //
-  // Registers a channel and reads it from now on. `format_or_null` null: bytes are passed on as they
-  // come. kAlreadyExists if it is registered; kUnavailable while its device is stuck.
-  Status Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
-             uint32_t epoch);
-  // An incomplete record at the end is counted as garbage. No OnBlock for the channel after this,
-  // except when its device is stuck (kUnavailable then). kNotFound if it is not registered.
-  Status Remove(uint32_t device, uint32_t channel);
-  // Reads on the calling thread until the driver has no more, or `max_bytes` (kResourceExhausted),
-  // or the deadline. May hang with the driver.
-  Status Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline);
-
   ChannelCounters Counters(uint32_t device, uint32_t channel) const;
   void VisitCounters(
       const std::function<void(uint32_t device, uint32_t channel, const ChannelCounters&)>&) const;

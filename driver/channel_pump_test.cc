@@ -20,6 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::RecordingSink;
 using testing::ScriptedHal;
+using testing::StartReading;
 
 constexpr uint32_t kHbm = abi::kChannelHbm;
 constexpr uint32_t kUnknown = abi::kChannelAicore;  // no format: bytes pass as they are
@@ -65,7 +66,7 @@ class ChannelPumpTest : public ::testing::Test {
     return *pump_;
   }
   void Add(uint32_t device, uint32_t channel, uint32_t epoch = 1) {
-    Status status = Pump().Add(device, channel, abi::FindChannelFormat(channel), epoch);
+    Status status = StartReading(Pump(), device, channel, abi::FindChannelFormat(channel), epoch);
     ASSERT_TRUE(status.ok()) << status.message();
   }
   int64_t MuchLater() const { return clock_.SteadyNs() + 100 * kNsPerSecond; }
@@ -265,7 +266,7 @@ TEST_F(ChannelPumpTest, WithoutBlocksItCountsAndReportsTheLoss) {
   BlockPool small(800);  // one block of the smallest class
   sink_.set_keep_blocks(true);
   ChannelPump pump(hal_.Library(), clock_, small, sink_, options_);
-  ASSERT_TRUE(pump.Add(0, kHbm, abi::FindChannelFormat(kHbm), 1).ok());
+  ASSERT_TRUE(StartReading(pump, 0, kHbm, abi::FindChannelFormat(kHbm), 1).ok());
   hal_.Data(0, kHbm, Hbm(1000, 2));
   sink_.WaitForRecords(2);
   hal_.Data(0, kHbm, Hbm(3000, 3));
@@ -297,22 +298,22 @@ TEST_F(ChannelPumpTest, ForeignPairsAreIgnoredAndDoNotCrowdOutOurs) {
 
 TEST_F(ChannelPumpTest, AddAndRemoveSayWhatIsWrong) {
   Add(0, kHbm);
-  EXPECT_EQ(Pump().Add(0, kHbm, nullptr, 2).code(), StatusCode::kAlreadyExists);
-  EXPECT_EQ(Pump().Add(64, kHbm, nullptr, 1).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Pump().Add(0, 0, nullptr, 1).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Pump().Add(0, 160, nullptr, 1).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Pump().Remove(0, 3).code(), StatusCode::kNotFound);
-  EXPECT_TRUE(Pump().Remove(0, kHbm).ok());
-  EXPECT_EQ(Pump().Remove(0, kHbm).code(), StatusCode::kNotFound);
-  EXPECT_EQ(Pump().Drain(0, kHbm, 100, Soon()).code(), StatusCode::kNotFound);
+  EXPECT_EQ(Pump().table()->Add(0, kHbm, nullptr, 2).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Pump().table()->Add(64, kHbm, nullptr, 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Pump().table()->Add(0, 0, nullptr, 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Pump().table()->Add(0, 160, nullptr, 1).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Pump().table()->Remove(0, 3).code(), StatusCode::kNotFound);
+  EXPECT_TRUE(Pump().table()->Remove(0, kHbm).ok());
+  EXPECT_EQ(Pump().table()->Remove(0, kHbm).code(), StatusCode::kNotFound);
+  EXPECT_EQ(Pump().table()->Drain(0, kHbm, 100, Soon()).code(), StatusCode::kNotFound);
 }
 
 TEST_F(ChannelPumpTest, CountersAndSequenceSurviveARestart) {
   Add(0, kHbm, 1);
   hal_.Data(0, kHbm, Hbm(1000, 1) + Bytes(5));
   sink_.WaitForRecords(1);
-  ASSERT_TRUE(Pump().Drain(0, kHbm, 1 << 20, Soon()).ok());
-  ASSERT_TRUE(Pump().Remove(0, kHbm).ok());
+  ASSERT_TRUE(Pump().table()->Drain(0, kHbm, 1 << 20, Soon()).ok());
+  ASSERT_TRUE(Pump().table()->Remove(0, kHbm).ok());
   EXPECT_EQ(Pump().Counters(0, kHbm).garbage_bytes, 5u);
   Add(0, kHbm, 2);
   hal_.Data(0, kHbm, Hbm(10, 1));  // time starts anew
@@ -327,10 +328,10 @@ TEST_F(ChannelPumpTest, DrainReadsEverythingOnTheCallersThread) {
   Add(0, kHbm);
   hal_.Data(0, kHbm, Hbm(1000, 30000));
   hal_.Data(0, kHbm, Hbm(30'001'000, 1));
-  EXPECT_TRUE(Pump().Drain(0, kHbm, 8 << 20, Soon()).ok());
+  EXPECT_TRUE(Pump().table()->Drain(0, kHbm, 8 << 20, Soon()).ok());
   EXPECT_EQ(sink_.bytes(), Hbm(1000, 30001));
   hal_.Data(0, kHbm, Hbm(40'000'000, 10000));
-  EXPECT_EQ(Pump().Drain(0, kHbm, 1000, Soon()).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Pump().table()->Drain(0, kHbm, 1000, Soon()).code(), StatusCode::kResourceExhausted);
 }
 
 TEST_F(ChannelPumpTest, DrainGivesUpWhenAnotherThreadIsStuckInTheChannel) {
@@ -338,7 +339,7 @@ TEST_F(ChannelPumpTest, DrainGivesUpWhenAnotherThreadIsStuckInTheChannel) {
   Add(0, kHbm);
   hal_.Data(0, kHbm, Hbm(1000));
   hal_.WaitUntilHeld(1);
-  EXPECT_EQ(Pump().Drain(0, kHbm, 1000, Deadline{0}).code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Pump().table()->Drain(0, kHbm, 1000, Deadline{0}).code(), StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(ChannelPumpTest, AStuckReadCostsOnlyItsDevice) {
@@ -354,7 +355,7 @@ TEST_F(ChannelPumpTest, AStuckReadCostsOnlyItsDevice) {
   EXPECT_THAT(sink_.events(), ElementsAre("stuck 0"));
   EXPECT_THAT(sink_.why(), HasSubstr("has not returned"));
   EXPECT_EQ(Pump().stats().threads_abandoned, 1);
-  EXPECT_EQ(Pump().Add(0, 8, nullptr, 1).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Pump().table()->Add(0, 8, nullptr, 1).code(), StatusCode::kUnavailable);
   hal_.Data(1, kHbm, Hbm(1000, 3));
   sink_.WaitForRecords(3);
   for (const BlockInfo& info : sink_.infos()) EXPECT_EQ(info.device, 1u);
@@ -445,8 +446,8 @@ TEST_F(ChannelPumpTest, RemoveWhileAReadIsStuckReportsIt) {
   Add(0, kHbm);
   hal_.Data(0, kHbm, Hbm(1000));
   hal_.WaitUntilHeld(1);
-  EXPECT_EQ(Pump().Remove(0, kHbm).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(Pump().Remove(0, kHbm).code(), StatusCode::kNotFound);
+  EXPECT_EQ(Pump().table()->Remove(0, kHbm).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Pump().table()->Remove(0, kHbm).code(), StatusCode::kNotFound);
 }
 
 TEST_F(ChannelPumpTest, AddRemoveAndCountersWhileDataFlows) {
@@ -461,10 +462,10 @@ TEST_F(ChannelPumpTest, AddRemoveAndCountersWhileDataFlows) {
   for (uint32_t epoch = 1; epoch <= 100; ++epoch) {
     Add(0, kHbm, epoch);
     Add(1, kUnknown, epoch);
-    Pump().Drain(0, kHbm, 1 << 20, Soon()).Ignore();
+    Pump().table()->Drain(0, kHbm, 1 << 20, Soon()).Ignore();
     Pump().CheckStuck(clock_.SteadyNs());
-    EXPECT_TRUE(Pump().Remove(0, kHbm).ok());
-    EXPECT_TRUE(Pump().Remove(1, kUnknown).ok());
+    EXPECT_TRUE(Pump().table()->Remove(0, kHbm).ok());
+    EXPECT_TRUE(Pump().table()->Remove(1, kUnknown).ok());
   }
   stop = true;
   feeder.join();

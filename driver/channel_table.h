@@ -96,7 +96,8 @@ class ChannelTable {
                BlockSink& sink, const Options& options);
 
   // Registers the channel; Read leaves it alone until Open: what the driver holds while it is asked to start
-  // may be another process's, who has the channel.
+  // may be another process's, who has the channel. `format_or_null` null: bytes are passed on as they come.
+  // kAlreadyExists if it is registered; kUnavailable while its device is stuck.
   Status Add(uint32_t device, uint32_t channel, const abi::ChannelFormat* format_or_null,
              uint32_t epoch);
   // The driver has started it for us, and the requester was notified.
@@ -112,7 +113,11 @@ class ChannelTable {
   // more, or `max_bytes`, and forgets it. Reads nothing if the driver's last word was that it holds nothing.
   // May hang with the driver. kUnavailable while another thread is reading the channel.
   Status Discard(uint32_t device, uint32_t channel, size_t max_bytes);
+  // An incomplete record at the end is counted as garbage. No OnBlock for the channel after this,
+  // except when its device is stuck (kUnavailable then). kNotFound if it is not registered.
   Status Remove(uint32_t device, uint32_t channel);
+  // Reads on the calling thread until the driver has no more, or `max_bytes` (kResourceExhausted),
+  // or the deadline. May hang with the driver.
   Status Drain(uint32_t device, uint32_t channel, size_t max_bytes, Deadline deadline);
   // Reads until the driver has no more or the cap is reached. A channel that another thread is reading
   // right now is left to them. `scratch`: at least four times Framer::kMaxTail, at most a block.

@@ -21,6 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::RecordingSink;
 using testing::ScriptedHal;
+using testing::StartReading;
 
 constexpr uint32_t kHbm = abi::kChannelHbm;
 
@@ -143,7 +144,7 @@ TEST_F(DeviceControlTest, AFailedStartLeavesNothingRegistered) {
   EXPECT_EQ(started.Wait().status.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(started.Wait().status.message(), HasSubstr("held by another process"));
   EXPECT_EQ(started.Wait().host_ns, 0);
-  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+  EXPECT_EQ(pump_->table()->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
 TEST_F(DeviceControlTest, StopFetchesWhatFlushAndStopBringForth) {
@@ -159,7 +160,7 @@ TEST_F(DeviceControlTest, StopFetchesWhatFlushAndStopBringForth) {
   expected.insert(expected.end(), last.begin(), last.end());
   EXPECT_EQ(sink_.bytes(), expected);
   EXPECT_THAT(hal_.log(), ElementsAre(HasSubstr("start 3/1"), "flush 3/1", "stop 3/1"));
-  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+  EXPECT_EQ(pump_->table()->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
 // A driver that cuts no chunk in two answers the rest of a buffer with 0, or with "not enough".
@@ -215,7 +216,7 @@ TEST_F(DeviceControlTest, AFailedStopReportsItAndUnregisters) {
   MustStart();
   hal_.Code(Call::kStop, abi::kProfError);
   EXPECT_EQ(StopNow().status.code(), StatusCode::kUnavailable);
-  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+  EXPECT_EQ(pump_->table()->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
 // A stop that failed leaves bytes with the driver. They are not the next session's.
@@ -279,7 +280,7 @@ TEST_F(DeviceControlTest, AFailedStartKeepsInMindWhatIsLeft) {
 // Between the question and the answer the channel may be another process's, and it is its data then.
 TEST_F(DeviceControlTest, NothingIsReadBeforeTheDriverHasStarted) {
   hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
-  ASSERT_TRUE(pump_->Add(4, kHbm, nullptr, 1).ok());  // the pump polls
+  ASSERT_TRUE(StartReading(*pump_, 4, kHbm, nullptr, 1).ok());  // the pump polls
   hal_.Hold(Call::kStart, 3);
   Answer<Started> refused;
   Start(refused);
@@ -297,7 +298,7 @@ TEST_F(DeviceControlTest, NothingIsReadBeforeTheDriverHasStarted) {
 // What a poll reported in that time may not be reported again.
 TEST_F(DeviceControlTest, ReadsRecordsOfTheDriversStart) {
   hal_.set_edge_triggered(true);
-  ASSERT_TRUE(pump_->Add(4, kHbm, nullptr, 1).ok());  // the pump polls
+  ASSERT_TRUE(StartReading(*pump_, 4, kHbm, nullptr, 1).ok());  // the pump polls
   hal_.Hold(Call::kStart, 3);
   Answer<Started> started;
   Start(started);
@@ -334,7 +335,7 @@ TEST_F(DeviceControlTest, AStopThatNeverAnswersCostsOnlyItsDevice) {
 
   hal_.Release(Call::kStop, 3);
   while (!control_->Health().ok()) std::this_thread::yield();
-  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+  EXPECT_EQ(pump_->table()->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
 TEST_F(DeviceControlTest, AStopThatHangsKeepsOnlyItsChannelWaiting) {
@@ -405,7 +406,7 @@ TEST_F(DeviceControlTest, AStartThatSucceedsTooLateIsStoppedAgain) {
   EXPECT_EQ(sink_.bytes(), Bytes());
   EXPECT_EQ(pump_->Counters(3, kHbm).discarded_bytes, Hbm(1000).size());
   control_.reset();
-  EXPECT_EQ(pump_->Remove(3, kHbm).code(), StatusCode::kNotFound);
+  EXPECT_EQ(pump_->table()->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
 // The driver would refuse another start for as long as the forgotten run continues.

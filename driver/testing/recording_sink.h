@@ -7,9 +7,18 @@
 #include <string>
 #include <vector>
 
-#include "driver/channel_table.h"
+#include "driver/channel_pump.h"
 
 namespace profd::testing {
+
+// Registers a channel and reads it from now on.
+inline Status StartReading(const ChannelPump& pump, uint32_t device, uint32_t channel,
+                           const abi::ChannelFormat* format_or_null, uint32_t epoch) {
+  RETURN_IF_ERROR(pump.table()->Add(device, channel, format_or_null, epoch));
+  pump.table()->Open(device, channel);
+  pump.alarm()->Wake();
+  return {};
+}
 
 class RecordingSink final : public BlockSink {
  public:
