@@ -308,8 +308,7 @@ std::string DcmiService::SilenceOf(int logical_id, int physical_id) const {
 bool DcmiService::HasSilentCards() const {
   if (IsPending()) return true;
   MutexLock lock(state_->mutex);
-  return std::any_of(state_->cards.begin(), state_->cards.end(),
-                     [](const State::Card& card) { return !card.answered; });
+  return std::ranges::any_of(state_->cards, [](const State::Card& card) { return !card.answered; });
 }
 
 void DcmiService::State::FindOnCard(Search& search) {

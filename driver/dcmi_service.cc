@@ -120,10 +120,8 @@ std::vector<DcmiStuckCall> DcmiService::StuckCalls(int64_t now_steady_ns) const 
 
 bool DcmiService::HasCallInFlight() const {
   MutexLock lock(state_->mutex);
-  return std::any_of(state_->slots.begin(), state_->slots.end(),
-                     [](const State::Slot& slot) { return slot.in_flight; }) ||
-         std::any_of(state_->cards.begin(), state_->cards.end(),
-                     [](const State::Card& card) { return !card.searches.empty(); }) ||
+  return std::ranges::any_of(state_->slots, [](const State::Slot& slot) { return slot.in_flight; }) ||
+         std::ranges::any_of(state_->cards, [](const State::Card& card) { return !card.searches.empty(); }) ||
          (state_->attempt != nullptr && !state_->attempt->done);
 }
 

@@ -201,16 +201,14 @@ uint32_t HalLibrary::SplitMode(uint32_t device) const {
 }
 
 std::string ProfCodeText(int code) {
-  auto found = std::find_if(kProfCodes.begin(), kProfCodes.end(),
-                            [code](const CodeName& entry) { return entry.code == code; });
+  auto found = std::ranges::find(kProfCodes, code, &CodeName::code);
   return found == kProfCodes.end() ? fmt::format("code {}", code)
                                    : fmt::format("{} ({})", found->name, code);
 }
 
 Status StatusOfStartCode(int code, uint32_t device, std::string_view channel_name) {
   if (code == abi::kProfOk) return Status::Ok();
-  auto found = std::find_if(kStartReasons.begin(), kStartReasons.end(),
-                            [code](const Reason& reason) { return reason.code == code; });
+  auto found = std::ranges::find(kStartReasons, code, &Reason::code);
   bool known = found != kStartReasons.end();
   // 1 and 2 are drvError_t values; prof_drv_start is not documented to give them, but may.
   std::string name = code == abi::kDrvErrorNoDevice || code == abi::kDrvErrorInvalidDevice

@@ -14,8 +14,7 @@ constexpr std::array<std::string_view, kHccnCommands> kNames = {"link", "speed",
 // An optical answer without any value is none.
 bool SaysSomething(const OpticalValues& values) {
   auto any = [](const auto& lanes) {
-    return std::any_of(lanes.begin(), lanes.end(),
-                       [](const auto& lane) { return lane.has_value(); });
+    return std::ranges::any_of(lanes, [](const auto& lane) { return lane.has_value(); });
   };
   return values.present || values.temperature_celsius || values.supply_volts ||
          any(values.tx_power_watts) || any(values.rx_power_watts);

@@ -147,8 +147,7 @@ PumpWorker::Visited PumpWorker::ReadPairs(std::span<const abi::ProfPollInfo> pai
     if (visit.more || visit.bytes >= PumpPace::kLargeVisit) pace_.Hurry(core_->table->NowSteadyNs());
     if (!visit.more) continue;
     MutexLock lock(mutex_);
-    bool known = std::any_of(backlog_.begin(), backlog_.end(),
-                             [&](const abi::ProfPollInfo& p) { return SamePair(p, pair); });
+    bool known = std::ranges::any_of(backlog_, [&](const abi::ProfPollInfo& p) { return SamePair(p, pair); });
     if (!known) backlog_.push_back(pair);
   }
   return visited;

@@ -90,9 +90,7 @@ std::optional<Ageing::Slice> Ageing::PartnerOf(const Slice& slice) const {
 void Ageing::Gone(const Slice& slice) {
   File& file = files_[slice.file];
   DataFolder& place = places_[file.place];
-  auto found = std::find_if(place.queue.begin(), place.queue.end(), [&](const Slice& one) {
-    return one.number == slice.number;
-  });
+  auto found = std::ranges::find(place.queue, slice.number, &Slice::number);
   if (found == place.queue.end()) return;
   place.stored -= found->bytes;
   --file.closed;

@@ -93,8 +93,7 @@ Result<UniqueFd> ProcessFolders::Begin(ManifestProcessFiles facts) {
 }
 
 void ProcessFolders::End(ManifestProcessFiles facts, std::vector<ProcessFile> files) {
-  const auto tree = std::find_if(trees_.begin(), trees_.end(),
-                                 [&](const Tree& one) { return one.folder == facts.directory; });
+  const auto tree = std::ranges::find(trees_, facts.directory, &Tree::folder);
   facts.layout = "apart";
   if (tree == trees_.end()) {
     facts.directory.clear();  // there is none
@@ -280,8 +279,7 @@ bool ProcessFolders::MovePlace(Run& run, const std::string& name) {
 
 void ProcessFolders::Merge(Run& run) {
   for (const auto& [name, files] : run.places) {
-    const auto place = std::find_if(folders_.all().begin(), folders_.all().end(),
-                                    [&name = name](const DataFolder& one) { return one.name == name; });
+    const auto place = std::ranges::find(folders_.all(), name, &DataFolder::name);
     place == folders_.all().end() ? static_cast<void>(MovePlace(run, name)) : MergePlace(run, name, *place);
   }
   NoteApart(*run.tree);

@@ -325,8 +325,7 @@ Result<RecoveredDump> Recovery::Run() {
   Result<std::vector<RepairedPlace>> places = RepairPlaces(context, &manifest_.warnings, &own_, &journal_);
   if (!places.ok()) return places.status();
   places_ = std::move(places).value();
-  const bool any = std::any_of(places_.begin(), places_.end(),
-                               [](const RepairedPlace& place) { return !place.files.empty(); });
+  const bool any = std::ranges::any_of(places_, [](const RepairedPlace& place) { return !place.files.empty(); });
   if (!lost_.empty() && !any) {
     result_.outcome = RecoveredDump::Outcome::kEmpty;
     return std::move(result_);

@@ -89,8 +89,7 @@ void CountFile(const RepairedFile& file, ManifestChannel* channel) {
 
 void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest) {
   auto has_device = [manifest](int id) {
-    return std::any_of(manifest->devices.begin(), manifest->devices.end(),
-                       [id](const ManifestDevice& device) { return device.id == id; });
+    return std::ranges::any_of(manifest->devices, [id](const ManifestDevice& device) { return device.id == id; });
   };
   auto has_file = [manifest](int device, std::string_view base) {
     return std::any_of(manifest->channels.begin(), manifest->channels.end(),

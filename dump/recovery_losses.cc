@@ -23,8 +23,7 @@ ManifestChannel* FindChannel(Manifest* manifest, int device, uint32_t channel, s
 
 // Each line has all there was by then, so that one the manifest has already changes nothing.
 void Apply(const JournalLoss& loss, ManifestChannel* channel) {
-  auto total = std::find_if(channel->dropped.begin(), channel->dropped.end(),
-                            [&loss](const ManifestLoss& one) { return one.reason == loss.reason; });
+  auto total = std::ranges::find(channel->dropped, loss.reason, &ManifestLoss::reason);
   const uint64_t records = total == channel->dropped.end() ? 0 : total->records;
   const uint64_t bytes = total == channel->dropped.end() ? 0 : total->bytes;
   if (loss.records > records || loss.bytes > bytes) {
@@ -59,8 +58,7 @@ void KeepTails(VerifyRun* run) {
 void ApplyFiles(const SliceJournal& journal, Manifest* manifest) {
   for (const auto& [folder, noted] : journal.files) {
     const std::string directory = std::string(kOwnPrefix) + folder;
-    auto found = std::find_if(manifest->process_files.begin(), manifest->process_files.end(),
-                              [&](const ManifestProcessFiles& files) { return files.directory == directory; });
+    auto found = std::ranges::find(manifest->process_files, directory, &ManifestProcessFiles::directory);
     if (found == manifest->process_files.end()) {
       found = manifest->process_files.insert(found, ManifestProcessFiles());
       found->directory = directory;

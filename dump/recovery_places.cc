@@ -137,8 +137,7 @@ Status PlaceRepair::Run() {
   for (const std::string& name : names) RETURN_IF_ERROR(Slice(name));
   NoteAged();
   for (auto& [base, file] : place_.files) {
-    std::sort(file.slices.begin(), file.slices.end(),
-              [](const auto& a, const auto& b) { return a.number < b.number; });
+    std::ranges::sort(file.slices, {}, &RepairedFile::Slice::number);
     // Of a slice that was not closed the file's own time is the better source.
     file.last_ns = file.slices.empty() ? 0 : file.slices.back().file.last_ns;
   }

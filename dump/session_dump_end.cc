@@ -77,8 +77,7 @@ void SessionDump::CompleteManifest() {
 void SessionDump::DescribeDevice(const SessionDumpOptions::Device& device) {
   const DeviceFacts& facts = device.facts;
   if (device.clocks) manifest_.clocks.push_back({facts.id, "start", *device.clocks});
-  bool known = std::any_of(manifest_.devices.begin(), manifest_.devices.end(),
-                           [&](const ManifestDevice& one) { return one.id == facts.id; });
+  bool known = std::ranges::any_of(manifest_.devices, [&](const ManifestDevice& one) { return one.id == facts.id; });
   if (known) return;
   ManifestDevice one;
   one.id = facts.id;

@@ -66,8 +66,7 @@ std::vector<SliceCompressor::Done> SliceCompressor::TakeDone() {
 
 bool SliceCompressor::Forget(uint64_t id) {
   MutexLock lock(mutex_);
-  auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                            [id](const Job& job) { return job.id == id; });
+  auto found = std::ranges::find(waiting_, id, &Job::id);
   if (found != waiting_.end()) {
     waiting_.erase(found);
     return true;

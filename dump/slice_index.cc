@@ -145,9 +145,7 @@ Status SliceIndex::Rewrite() {
   }
   std::vector<const SliceEntry*> order;
   for (const auto& [path, slice] : slices_) order.push_back(&slice);
-  std::sort(order.begin(), order.end(), [](const SliceEntry* a, const SliceEntry* b) {
-    return a->closed_ns < b->closed_ns;
-  });
+  std::ranges::sort(order, {}, &SliceEntry::closed_ns);
   for (const SliceEntry* slice : order) {
     text += ClosedLine(*slice);
     ++lines;

@@ -419,8 +419,7 @@ void FileCheck::CheckCounts(VerifyChannel& row) {
         fmt::format("{} records are here, the manifest counts {}", row.received, known_->records));
   }
   const bool all_counted =
-      std::none_of(entry->gaps.begin(), entry->gaps.end(),
-                   [](const ManifestGap& gap) { return gap.lost_records == 0; });
+      std::ranges::none_of(entry->gaps, [](const ManifestGap& gap) { return gap.lost_records == 0; });
   // Of a thinned session losses are counted before, gaps after the thinning.
   if (all_counted && explained_ > row.lost + row.lost / 20 + 2) {
     AddToAccount(

@@ -110,8 +110,7 @@ class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, ModuleMemRecord>
 
   Module MakeModule(uint32_t id) {
     constexpr MetricId kReserved = MetricByName("atlas_npu_module_memory_reserved_bytes");
-    auto known = std::find_if(kModules.begin(), kModules.end(),
-                              [id](const ModuleName& module) { return module.id == id; });
+    auto known = std::ranges::find(kModules, id, &ModuleName::id);
     std::string name =
         known != kModules.end() ? std::string(known->name) : fmt::format("MODULE_{}", id);
     return {.reserved = series_.Add(kReserved, device_, {name})};

@@ -117,8 +117,7 @@ void ProcessTracker::AddListed() {
     Look(known);
     if (!known.gone) known_.push_back(std::move(known));
   }
-  std::sort(known_.begin(), known_.end(),
-            [](const ListedProcess& a, const ListedProcess& b) { return a.pid < b.pid; });
+  std::ranges::sort(known_, {}, &ListedProcess::pid);
 }
 
 // The second look at what is new, and a look at some of the watched ones: is that still the process
@@ -309,8 +308,7 @@ void ProcessTracker::RefreshThreads(TrackedProcess& process) {
         {tid, KeepBelowLimit(fmt::format("{}/task/{}/stat", process.pid, tid)), false});
   }
   thread_count_ += process.threads.size();
-  std::sort(process.threads.begin(), process.threads.end(),
-            [](const TrackedThread& a, const TrackedThread& b) { return a.tid < b.tid; });
+  std::ranges::sort(process.threads, {}, &TrackedThread::tid);
 }
 
 Status ProcessTracker::Findings() {

@@ -131,8 +131,7 @@ class Rdma final : public PolledCollector {
     gauge("phys_state", MetricByName("atlas_host_rdma_physical_state_id"), 1);
     gauge("rate", MetricByName("atlas_host_rdma_rate_bytes_per_second"), 1e9 / 8);
     for (const std::string& file : Names(path + "/counters")) {
-      const auto* known = std::find_if(kStandard.begin(), kStandard.end(),
-                                       [&](const Standard& s) { return s.file == file; });
+      const auto* known = std::ranges::find(kStandard, file, &Standard::file);
       if (known == kStandard.end()) continue;
       add(fmt::format("{}/counters/{}", path, file),
           known->label.empty() ? OwnedSeries(*registry_, known->metric, {name, port})

@@ -75,8 +75,7 @@ void HealthBoard::CompareFaults(DeviceRecord* now, Memory* memory, int64_t wall_
   if (now->health.verdict == Verdict::kDown || !now->facts.faults_known) return;
   std::vector<ActiveFault> active;
   for (const FaultFact& fault : now->facts.faults) {
-    auto known = std::find_if(memory->faults.begin(), memory->faults.end(),
-                              [&fault](const ActiveFault& one) { return one.fault == fault; });
+    auto known = std::ranges::find(memory->faults, fault, &ActiveFault::fault);
     if (known != memory->faults.end()) {
       active.push_back(*known);
       continue;

@@ -147,8 +147,7 @@ void ActivityWindow::Join(Device::Open* open, int64_t gap_ns) {
   const std::span<Interval> all = open->rest();
   if (all.empty() || (open->sorted && gap_ns == 0)) return;
   if (!open->sorted) {
-    std::sort(all.begin(), all.end(),
-              [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
+    std::ranges::sort(all, {}, &Interval::begin_ns);
     open->sorted = true;
   }
   size_t last = 0;

@@ -157,8 +157,7 @@ class Scrape {
 int Scrape::ChipOf(const Labels& labels) {
   if (labels.empty() || labels[0].first != "npu") return kNoChip;
   const std::string& npu = labels[0].second;
-  auto chip = std::find_if(chips_.begin(), chips_.end(),
-                           [&](const Chip& c) { return c.npu == npu; });
+  auto chip = std::ranges::find(chips_, npu, &Chip::npu);
   if (chip == chips_.end()) {
     chips_.push_back({npu, {}, std::string(LabelValue(labels, "uuid")), {}, {}});
     return static_cast<int>(chips_.size()) - 1;

@@ -51,8 +51,7 @@ TEST(NpuExporterTable, EverySourceExistsAndCanMatch) {
   for (const NpuExporterRow& row : NpuExporterTable()) {
     EXPECT_TRUE(!SourcesOf(row).empty() || !row.note.empty()) << row.name << ": the note has no reason";
     for (const NpuExporterSource& source : SourcesOf(row)) {
-      auto metric = std::find_if(kMetrics.begin(), kMetrics.end(),
-                                 [&](const MetricSpec& spec) { return spec.name == source.metric; });
+      auto metric = std::ranges::find(kMetrics, source.metric, &MetricSpec::name);
       ASSERT_NE(metric, kMetrics.end()) << row.name << ": " << source.metric;
       const std::string labels = "," + std::string(metric->labels) + ",";
       for (std::string_view match = source.match; !match.empty();) {

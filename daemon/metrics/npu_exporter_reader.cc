@@ -29,8 +29,7 @@ std::vector<std::vector<NpuExporterReader>> MakeReaders() {
   for (size_t row = 0; row < rows.size(); ++row) {
     uint8_t rank = 0;
     for (const NpuExporterSource& source : SourcesOf(rows[row])) {
-      auto metric = std::find_if(kMetrics.begin(), kMetrics.end(),
-                                 [&](const MetricSpec& spec) { return spec.name == source.metric; });
+      auto metric = std::ranges::find(kMetrics, source.metric, &MetricSpec::name);
       if (metric != kMetrics.end()) {
         readers[static_cast<size_t>(metric - kMetrics.begin())].push_back(
             {static_cast<uint16_t>(row), rank, &source, ConditionsOf(source.match),

@@ -149,9 +149,7 @@ int64_t ScraperTable::Window(std::string_view peer, std::string_view agent, int6
         return known.last_ns != 0 && known.peer == peer && known.agent == agent;
       });
   if (scraper == scrapers_.end()) {
-    scraper =
-        std::min_element(scrapers_.begin(), scrapers_.end(),
-                         [](const Scraper& a, const Scraper& b) { return a.last_ns < b.last_ns; });
+    scraper = std::ranges::min_element(scrapers_, {}, &Scraper::last_ns);
     *scraper = {std::string(peer), std::string(agent), now_ns};
     return kDefaultWindowNs;
   }

@@ -364,8 +364,7 @@ bool Node::HasAbandonedThreads() const {
       (dcmi_->HasCallInFlight() || !dcmi_->StuckCalls(clock_.SteadyNs()).empty())) {
     return true;
   }
-  return std::any_of(controls_.begin(), controls_.end(),
-                     [](const auto& control) { return !control->Health().ok(); });
+  return std::ranges::any_of(controls_, [](const auto& control) { return !control->Health().ok(); });
 }
 
 }  // namespace profd

@@ -104,8 +104,7 @@ PushConfig MakePushConfig(const DaemonConfig& config, std::vector<std::string>* 
   };
   add(kOtlpSink, "push.otlp_url", config.push_otlp_url, kOtlpHeaders);
   add(kRemoteWriteSink, "push.remote_write_url", config.push_remote_write_url, kRemoteWriteHeaders);
-  const bool uses_tls = std::any_of(made.sinks.begin(), made.sinks.end(),
-                                    [](const PushSinkOptions& sink) { return sink.url.tls; });
+  const bool uses_tls = std::ranges::any_of(made.sinks, [](const PushSinkOptions& sink) { return sink.url.tls; });
   if (!uses_tls) return made;
   if (!tls.key.empty()) {
     if (Status key = ReadTrustedFile(tls.key, true).status(); !key.ok()) {

@@ -306,8 +306,7 @@ int64_t FlightRecorder::Reach() {
 }
 
 bool FlightRecorder::Records(uint16_t collector) const {
-  return std::any_of(routes_.begin(), routes_.end(),
-                     [collector](const Route& route) { return route.collector == collector; });
+  return std::ranges::any_of(routes_, [collector](const Route& route) { return route.collector == collector; });
 }
 
 bool FlightRecorder::ClockAt(int device, int64_t host_ns, ClockPair* out) const {

@@ -15,8 +15,7 @@ namespace {
 constexpr size_t kBundleBytes = 32 * 1024;
 
 bool IsOfAProcess(const SeriesDescription& description) {
-  return std::any_of(description.labels.begin(), description.labels.end(),
-                     [](const auto& label) { return label.first == "pid"; });
+  return std::ranges::any_of(description.labels, [](const auto& label) { return label.first == "pid"; });
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ void FlightRecorder::DescribeActivity(int64_t now_ns, v1::Recorder* out) const {
 
 void FlightRecorder::VisitSelfMetrics(const std::function<void(const SeriesSample&)>& take) const {
   for (const prometheus::MetricFamily& family : deps_.self_metrics.Collect()) {
-    const auto spec = std::find_if(kMetrics.begin(), kMetrics.end(),
-                                   [&](const MetricSpec& metric) { return metric.name == family.name; });
+    const auto spec = std::ranges::find(kMetrics, family.name, &MetricSpec::name);
     if (spec == kMetrics.end()) continue;
     const auto metric = static_cast<MetricId>(spec - kMetrics.begin());
     for (const prometheus::ClientMetric& series : family.metric) {

@@ -146,8 +146,7 @@ Status ParseLabels(Reader& reader, Trigger* trigger) {
 }
 
 Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
-  auto found = std::find_if(kMetrics.begin(), kMetrics.end(),
-                            [name](const MetricSpec& metric) { return metric.name == name; });
+  auto found = std::ranges::find(kMetrics, name, &MetricSpec::name);
   if (found == kMetrics.end()) {
     return InvalidArgument(
         fmt::format("no metric {} (docs/metrics.md), and none of error_code, crash, step and advice",

@@ -33,15 +33,13 @@ constexpr MetricsName kMetricsNames[] = {
 constexpr uint32_t kNoMetrics = 0xFF;
 
 uint64_t BitsOf(std::string_view option) {
-  const auto* found = std::find_if(std::begin(kOptionBits), std::end(kOptionBits),
-                                   [option](const OptionBits& each) { return each.option == option; });
+  const auto* found = std::ranges::find(kOptionBits, option, &OptionBits::option);
   return found == std::end(kOptionBits) ? 0 : found->bits;
 }
 
 // Custom registers have no place in aclprof's interface.
 uint32_t MetricsOf(std::string_view value) {
-  const auto* found = std::find_if(std::begin(kMetricsNames), std::end(kMetricsNames),
-                                   [value](const MetricsName& each) { return each.name == value; });
+  const auto* found = std::ranges::find(kMetricsNames, value, &MetricsName::name);
   return found == std::end(kMetricsNames) ? kNoMetrics : found->metrics;
 }
 

@@ -208,8 +208,7 @@ void ChannelArbiter::Release(ClaimId id, std::function<void(const GarbageBytes&)
   auto channels = record.channels;
   for (const auto& key : channels) {
     Slot& slot = *slots_[key];
-    auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
-                             [id](const Participant& p) { return p.claim == id; });
+    auto part = std::ranges::find(slot.parts, id, &Participant::claim);
     slot.pending_detaches.push_back({part->target, id, part->garbage_before});
     slot.parts.erase(part);
     // A stop, which may be under way, reads all there is; nothing has come yet of a start.
@@ -239,8 +238,7 @@ void ChannelArbiter::FetchFor(Slot& slot, ClaimId claim) {
 
 void ChannelArbiter::OnFetched(Slot& slot, ClaimId claim, const Status& status) {
   DCHECK_ON(deps_.control);
-  const auto found = std::find_if(slot.pending_detaches.begin(), slot.pending_detaches.end(),
-                                  [claim](const PendingDetach& one) { return one.claim == claim; });
+  const auto found = std::ranges::find(slot.pending_detaches, claim, &PendingDetach::claim);
   if (found == slot.pending_detaches.end()) return;  // a stop was first, and detached it
   const PendingDetach detach = *found;
   slot.pending_detaches.erase(found);
@@ -298,8 +296,7 @@ void ChannelArbiter::Reconcile(Slot& slot) {
   }
   // Never slower than it runs already: compare with what would serve both. The flight recorder alone
   // is not a reason to go on at a rate that a session once wanted.
-  bool resident = std::all_of(slot.parts.begin(), slot.parts.end(),
-                              [](const Participant& part) { return part.resident; });
+  bool resident = std::ranges::all_of(slot.parts, [](const Participant& part) { return part.resident; });
   if (!resident) merged = MergeOptions(SpecOf(slot.collector), slot.running, merged);
   bool covered = RequestFor(slot, merged, &want) && SameRequest(want, slot.request);
   if (slot.restart || !covered) {

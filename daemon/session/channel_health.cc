@@ -242,8 +242,7 @@ ClaimAnswer ChannelArbiter::AnswerOf(ClaimId id) const {
   std::string problems;
   for (const auto& key : record.channels) {
     const Slot& slot = *slots_.at(key);
-    auto part = std::find_if(slot.parts.begin(), slot.parts.end(),
-                             [id](const Participant& p) { return p.claim == id; });
+    auto part = std::ranges::find(slot.parts, id, &Participant::claim);
     if (part == slot.parts.end()) continue;
     if (part->state == v1::Outcome::RESULT_UNSPECIFIED) return {v1::Outcome::RESULT_UNSPECIFIED, "", 0, 0};
     uint64_t garbage = deps_.pump.Counters(static_cast<uint32_t>(key.first), key.second)

@@ -160,8 +160,7 @@ void CollectorPlanner::AddRequest(const v1::CollectorRequest& request) {
   }
   auto index = static_cast<CollectorIndex>(found - deps_.collectors.begin());
   const bool was_planned =
-      std::any_of(planned_.begin(), planned_.end(),
-                  [index](const PlannedCollector& planned) { return planned.index == index; });
+      std::ranges::any_of(planned_, [index](const PlannedCollector& planned) { return planned.index == index; });
   PlannedCollector& planned = Entry(index);
   planned.named = true;
   planned.by_option = false;

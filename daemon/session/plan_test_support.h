@@ -81,8 +81,7 @@ class SessionPlanTest : public ::testing::Test {
   }
 
   static const options::Effective& Option(const SessionPlan& plan, std::string_view key) {
-    return *std::find_if(plan.options.begin(), plan.options.end(),
-                         [key](const options::Effective& option) { return option.key == key; });
+    return *std::ranges::find(plan.options, key, &options::Effective::key);
   }
 
   DaemonConfig config_;

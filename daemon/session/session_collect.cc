@@ -86,8 +86,7 @@ bool SessionCollect::OnGone(pid_t pid) {
 }
 
 bool SessionCollect::AllEnded() const {
-  return std::none_of(processes_.begin(), processes_.end(),
-                      [](const auto& process) { return process.second.collects(); });
+  return std::ranges::none_of(processes_, [](const auto& process) { return process.second.collects(); });
 }
 
 std::vector<pid_t> SessionCollect::Unended() const {

@@ -179,9 +179,7 @@ void SessionMarks::EditManifest(Manifest* manifest) const {
     if (ours && channel.channel == 0) channel.state = "finished";
   }
   if (ring_lost_ == 0) return;
-  auto found = std::find_if(
-      manifest->channels.begin(), manifest->channels.end(),
-      [](const ManifestChannel& channel) { return channel.collector == kMarksCollector; });
+  auto found = std::ranges::find(manifest->channels, kMarksCollector, &ManifestChannel::collector);
   if (found == manifest->channels.end()) {
     ManifestChannel channel;
     channel.collector = kMarksCollector;

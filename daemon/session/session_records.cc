@@ -153,8 +153,7 @@ std::vector<SessionRecord*> SessionRecords::Live() {
 
 size_t SessionRecords::active() const {
   DCHECK_ON(control_);
-  return static_cast<size_t>(std::count_if(
-      records_.begin(), records_.end(), [](const auto& r) { return r.second.live != nullptr; }));
+  return static_cast<size_t>(std::ranges::count_if(records_, [](const auto& r) { return r.second.live != nullptr; }));
 }
 
 std::vector<SessionBrief> SessionRecords::Briefs() const {

@@ -21,8 +21,7 @@ constexpr MetricId kEcc = MetricByName("atlas_npu_ecc_errors_total");
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 std::string_view Label(const Labels& labels, std::string_view name) {
-  auto found = std::find_if(labels.begin(), labels.end(),
-                            [name](const auto& label) { return label.first == name; });
+  auto found = std::ranges::find(labels, name, &Labels::value_type::first);
   return found == labels.end() ? std::string_view() : std::string_view(found->second);
 }
 

@@ -154,8 +154,7 @@ void Parser::TlsKey(std::string_view name, const YAML::Node& value) {
   } else if (name == "max_version") {
     config_.max_version = Version(value, name, TlsVersion::k13);
   } else if (std::optional<std::string> text = Text(value, name); text && !text->empty()) {
-    const auto* found = std::find_if(kClientAuth.begin(), kClientAuth.end(),
-                                     [&](const Choice& one) { return one.name == *text; });
+    const auto* found = std::ranges::find(kClientAuth, *text, &Choice::name);
     if (found != kClientAuth.end()) {
       config_.client_auth = found->value;
     } else {

@@ -109,9 +109,7 @@ class FakeJobDirectory final : public JobDirectory {
 
  private:
   std::vector<TrainingProcess>::iterator Find(uint64_t attach_id) {
-    return std::find_if(processes.begin(), processes.end(), [attach_id](const auto& process) {
-      return process.attach_id == attach_id;
-    });
+    return std::ranges::find(processes, attach_id, &TrainingProcess::attach_id);
   }
   // Watchers may come and go while one is called.
   template <class Call>
