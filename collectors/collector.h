@@ -39,9 +39,9 @@ struct DeviceInfo {
   int id = 0;             // logical id: what the HAL calls take
   int physical_id = 0;    // what /dev/davinciN and the `npu` label show
   int chip_id = -1;       // driver-abi 2.3; -1: not known
-  std::string chip_name;  // "Ascend910B"
-  std::string uuid;       // VDIE, empty if unknown
-  std::vector<uint32_t> channels;  // ids listed by prof_drv_get_channels
+  std::string chip_name = {};  // "Ascend910B"
+  std::string uuid = {};       // VDIE, empty if unknown
+  std::vector<uint32_t> channels = {};  // ids listed by prof_drv_get_channels
   double counter_hz = 0;           // system counter frequency
   int64_t aicore_mhz = 0;          // rated
   // Streams of memory traffic that the hardware distinguishes, by MPAM id as the driver lists them, and their names.

@@ -36,14 +36,9 @@ void ClosedSlices::OnSliceClosed(uint32_t number, const ClosedSlice& slice, Uniq
     dump_.folders.listed()[file.PathOf(slice.slice)] = {slice.crc32c, slice.records};
     return;
   }
-  SliceEntry entry;
-  entry.path = file.PathOf(slice.slice);
-  entry.bytes = slice.bytes;
-  entry.records = slice.records;
-  entry.crc32c = slice.crc32c;
-  entry.first_ns = slice.first_ns;
-  entry.last_ns = slice.last_ns;
-  entry.closed_ns = dump_.clock.MonotonicRawNs();
+  SliceEntry entry{.path = file.PathOf(slice.slice), .bytes = slice.bytes, .records = slice.records,
+                   .crc32c = slice.crc32c, .first_ns = slice.first_ns, .last_ns = slice.last_ns,
+                   .closed_ns = dump_.clock.MonotonicRawNs()};
   ageing_.Closed(number, slice.slice, slice.bytes + SliceDone(slice.bytes).size());
   index_.Closed(entry);
   // What is going to be compressed is read again soon, and need not reach the disk.

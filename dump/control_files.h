@@ -35,22 +35,22 @@ struct NetCard {
 
 // What is known of the node, once per daemon.
 struct NodeFacts {
-  std::string hostname;
-  std::string os;       // "Linux-6.1.0-...": kernel and release
-  std::string machine;  // "aarch64"
-  std::string uptime;   // the line of /proc/uptime
+  std::string hostname = {};
+  std::string os = {};       // "Linux-6.1.0-...": kernel and release
+  std::string machine = {};  // "aarch64"
+  std::string uptime = {};   // the line of /proc/uptime
   int64_t memory_total_kb = 0;
   int logical_cpus = 0;
   int cpu_cores = 0;
   int64_t clock_ticks_hz = 100;  // sysconf(_SC_CLK_TCK)
-  std::vector<HostCpu> cpus;     // one per socket
-  std::vector<NetCard> net_cards;
+  std::vector<HostCpu> cpus = {};     // one per socket
+  std::vector<NetCard> net_cards = {};
   // Of the counter behind host_start.log's cntvct, as the driver reports it; 0 = unknown, then
   // kHostCounter timestamps of the dump are ns.
   double host_counter_hz = 0;
   uint32_t hal_api_version = 0;  // 0xMMmmpp
-  std::string cann_version;
-  std::string profd_version;
+  std::string cann_version = {};
+  std::string profd_version = {};
   // platform_version of the host's own info.json: the chip of the node's NPUs. A node without any
   // gets the one with which the analyser exports every host channel.
   int chip_id = 5;
@@ -67,8 +67,8 @@ struct DeviceFacts {
   int ai_core_num = 0;
   int ai_vector_num = 0;
   int env_type = 0;
-  std::vector<int> ctrl_cpus;  // ids
-  std::vector<int> ai_cpus;
+  std::vector<int> ctrl_cpus = {};  // ids
+  std::vector<int> ai_cpus = {};
   int ts_cpu_num = 1;
   uint64_t ai_cpu_bitmap = 0;
 };

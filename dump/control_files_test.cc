@@ -33,17 +33,8 @@ NodeFacts Node() {
 }
 
 DeviceFacts Device() {
-  DeviceFacts device;
-  device.id = 3;
-  device.chip_id = 5;
-  device.counter_hz = 50e6;
-  device.aicore_mhz = 1800;
-  device.ai_core_num = 24;
-  device.ai_vector_num = 48;
-  device.ctrl_cpus = {0};
-  device.ai_cpus = {2, 3, 4, 5, 6, 7};
-  device.ai_cpu_bitmap = 252;
-  return device;
+  return {.id = 3, .chip_id = 5, .counter_hz = 50e6, .aicore_mhz = 1800, .ai_core_num = 24, .ai_vector_num = 48,
+          .ctrl_cpus = {0}, .ai_cpus = {2, 3, 4, 5, 6, 7}, .ai_cpu_bitmap = 252};
 }
 
 SessionFacts Session() {

@@ -58,11 +58,7 @@ Status WalkInto(Walk& walk, int dir, const std::string& prefix, int depth) {
       if (errno == ENOENT) continue;  // removed meanwhile
       return Status::FromErrno(errno, prefix + name);
     }
-    TreeEntry entry;
-    entry.path = prefix + name;
-    entry.uid = st.st_uid;
-    entry.links = st.st_nlink;
-    entry.is_dir = S_ISDIR(st.st_mode);
+    TreeEntry entry{.path = prefix + name, .uid = st.st_uid, .links = st.st_nlink, .is_dir = S_ISDIR(st.st_mode)};
     entry.other = !entry.is_dir && !S_ISREG(st.st_mode);
     entry.bytes = S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0;
     RETURN_IF_ERROR(walk.visit(entry));

@@ -85,7 +85,7 @@ Status ReplaceFile(DumpIo& io, int dir, const std::string& name, std::string_vie
 // What a walk through a dump's tree met: regular files and directories only; links and everything
 // else are reported with `other` set and never opened.
 struct TreeEntry {
-  std::string path;  // relative to where the walk began
+  std::string path = {};  // relative to where the walk began
   uint64_t bytes = 0;
   uid_t uid = 0;
   nlink_t links = 0;

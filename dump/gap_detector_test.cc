@@ -56,10 +56,8 @@ class GapDetectorTest : public testing::Test {
   }
   // What a session of this period has of a channel with lines at these milliseconds, one every 10 ms.
   void FeedThinned(int64_t period_ms, const std::vector<int64_t>& at_ms) {
-    StreamFilterOptions thin;
-    thin.format = abi::FindChannelFormat(9);
-    thin.channel_period_ns = 10 * kMs;
-    thin.session_period_ns = period_ms * kMs;
+    StreamFilterOptions thin{.format = abi::FindChannelFormat(9), .channel_period_ns = 10 * kMs,
+                             .session_period_ns = period_ms * kMs};
     StreamFilter filter(thin);
     GapDetector::Options options;
     options.format = thin.format;

@@ -137,10 +137,9 @@ HostFactSources SystemFactSources(std::string proc, std::string sys) {
 }
 
 NodeFacts CollectHostFacts(const HostFactSources& sources) {
-  NodeFacts facts;
-  facts.machine = sources.machine;
-  facts.clock_ticks_hz = sources.clock_ticks_hz > 0 ? sources.clock_ticks_hz : 100;
-  facts.hostname = Trim(ReadOr(sources, "/proc/sys/kernel/hostname"));
+  NodeFacts facts{.hostname = std::string(Trim(ReadOr(sources, "/proc/sys/kernel/hostname"))),
+                  .machine = sources.machine,
+                  .clock_ticks_hz = sources.clock_ticks_hz > 0 ? sources.clock_ticks_hz : 100};
   std::string type = ReadOr(sources, "/proc/sys/kernel/ostype");
   std::string release = ReadOr(sources, "/proc/sys/kernel/osrelease");
   facts.os = fmt::format("{}-{}", Trim(type), Trim(release));

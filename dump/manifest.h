@@ -66,19 +66,19 @@ struct ManifestAged {
 // What became of one collector on one device, channel by channel. Host collectors have device -1
 // and channel 0.
 struct ManifestChannel {
-  std::string collector;
+  std::string collector = {};
   int device = -1;
   uint32_t channel = 0;
-  std::string file;    // base name in data/: "hbm.data"; empty without a file
-  std::string state;   // "running", "finished", "unsupported", "denied", "busy", "failed"
-  std::string detail;  // why, when it did not run
+  std::string file = {};    // base name in data/: "hbm.data"; empty without a file
+  std::string state = {};   // "running", "finished", "unsupported", "denied", "busy", "failed"
+  std::string detail = {};  // why, when it did not run
   double hz_asked = 0;
   double hz_effective = 0;  // 0 = event driven
   double channel_hz = 0;    // what the driver's channel ran at; above hz_effective when thinned
   uint64_t records = 0;  // in the dump: what was aged is not counted
   uint64_t bytes = 0;
-  ManifestAged aged;
-  std::vector<ManifestLoss> dropped;
+  ManifestAged aged = {};
+  std::vector<ManifestLoss> dropped = {};
   uint64_t garbage_bytes = 0;
   bool thinned = false;
   uint64_t thinned_records = 0;  // left out on purpose
@@ -88,7 +88,7 @@ struct ManifestChannel {
   int64_t past_until_ns = 0;
   bool rebased = false;
   int64_t rebase_us = 0;
-  std::vector<ManifestGap> gaps;
+  std::vector<ManifestGap> gaps = {};
   uint64_t gap_count = 0;  // including those beyond kMaxManifestGaps
 
   void AddGap(ManifestGap gap);
@@ -103,8 +103,8 @@ struct ManifestChannel {
 
 struct ManifestClock {
   int device = 0;
-  std::string when;  // "start", "periodic", "stop"
-  DumpClocks clocks;
+  std::string when = {};  // "start", "periodic", "stop"
+  DumpClocks clocks = {};
   bool operator==(const ManifestClock&) const = default;
 };
 
@@ -121,9 +121,9 @@ struct ManifestUse {
 struct ManifestDevice {
   int id = 0;
   int physical_id = 0;
-  std::string chip;
+  std::string chip = {};
   int chip_id = -1;  // -1: not known
-  std::string uuid;
+  std::string uuid = {};
   double counter_hz = 0;
   int64_t aicore_mhz = 0;
   int64_t joined_raw_ns = 0;  // it joined a session that was running; 0 = there from the start
@@ -144,7 +144,7 @@ struct ManifestOption {
 };
 
 struct ManifestFile {
-  std::string path;  // relative to the dump; a compressed slice's ends in .zst
+  std::string path = {};  // relative to the dump; a compressed slice's ends in .zst
   uint64_t bytes = 0;
   std::optional<uint64_t> records = {};  // of data files
   std::optional<uint32_t> crc32c = {};   // of the file as it is; absent = not computed
@@ -180,11 +180,11 @@ struct ManifestProcess {
 // The files that the vendor's profiler left in a process, and where they are.
 struct ManifestProcessFiles {
   int pid = 0;
-  std::optional<int> rank;
+  std::optional<int> rank = {};
   // "merged": among the dump's own. "beside": a PROF directory beside the dump's own. "apart": below host/profd/.
-  std::string layout;
-  std::string directory;  // a PROF directory's name, or a path below the dump's
-  std::string state;      // "copying", "complete", "partial", "failed", "interrupted"
+  std::string layout = {};
+  std::string directory = {};  // a PROF directory's name, or a path below the dump's
+  std::string state = {};      // "copying", "complete", "partial", "failed", "interrupted"
   uint64_t files = 0;
   uint64_t bytes = 0;
   uint64_t refused = 0;  // files and folders that are not in the dump
@@ -194,41 +194,41 @@ struct ManifestProcessFiles {
     std::string why;
     bool operator==(const Example&) const = default;
   };
-  std::vector<Example> examples;  // of those, and of files that stay apart
-  std::string problem;
+  std::vector<Example> examples = {};  // of those, and of files that stay apart
+  std::string problem = {};
   bool operator==(const ManifestProcessFiles&) const = default;
 };
 
 struct Manifest {
   int version = kManifestVersion;
-  std::string profd_version;
-  std::string build;
+  std::string profd_version = {};
+  std::string build = {};
   uint32_t hal_api_version = 0;
-  std::string driver_version;
-  std::string dcmi_version;
+  std::string driver_version = {};
+  std::string dcmi_version = {};
 
   DumpState state = DumpState::kRunning;
-  std::string reason;  // why it ended
+  std::string reason = {};  // why it ended
   // A session that continues after an interruption has one dump per segment, numbered from 1.
   int segment = 1;
-  std::string continues;     // the dump before this one; empty = this is the first
+  std::string continues = {};     // the dump before this one; empty = this is the first
   uint64_t limit_bytes = 0;  // what the dump may hold; 0 = no limit
-  std::string limit_action;  // "age": the oldest slices go, "end": the session ends
+  std::string limit_action = {};  // "age": the oldest slices go, "end": the session ends
   uint64_t aged_for_space = 0;  // of the channels' aged records, those that went as the volume was nearly full
-  std::string session_id;
+  std::string session_id = {};
   uint32_t uid = 0;
   uint32_t gid = 0;
   int pid = 0;
-  std::string job_id;
-  std::optional<int> rank;
-  std::string label;
-  std::map<std::string, std::string> requested;  // collectors the request meant
-  std::map<std::string, std::string> effective;  // collectors of the plan
-  std::vector<ManifestOption> options;           // every option in force
-  std::map<std::string, std::string> metadata;   // the caller's own
-  std::vector<ManifestProcess> processes;
-  uint32_t expected_ranks = 0;        // that the session is about; 0 = not known
-  std::optional<int64_t> start_step;  // the step it was requested to start at
+  std::string job_id = {};
+  std::optional<int> rank = {};
+  std::string label = {};
+  std::map<std::string, std::string> requested = {};  // collectors the request meant
+  std::map<std::string, std::string> effective = {};  // collectors of the plan
+  std::vector<ManifestOption> options = {};           // every option in force
+  std::map<std::string, std::string> metadata = {};   // the caller's own
+  std::vector<ManifestProcess> processes = {};
+  uint32_t expected_ranks = 0;             // that the session is about; 0 = not known
+  std::optional<int64_t> start_step = {};  // the step it was requested to start at
   uint32_t steps = 0;                 // and how many it was requested to last; 0 = not tied to steps
   uint32_t steps_done = 0;
   uint64_t marks = 0;  // of the processes, in marks.tsv
@@ -239,16 +239,16 @@ struct Manifest {
   int64_t end_raw_ns = 0;
   int64_t stop_raw_ns = 0;  // when its channels were stopped; the slowest stop is over at the end
 
-  std::string hostname;
-  std::string os;
-  std::string machine;
+  std::string hostname = {};
+  std::string os = {};
+  std::string machine = {};
   double host_counter_hz = 0;
-  std::vector<ManifestDevice> devices;
-  std::vector<ManifestChannel> channels;
-  std::vector<ManifestClock> clocks;
-  std::vector<std::string> warnings;
-  std::vector<ManifestProcessFiles> process_files;
-  std::vector<ManifestFile> files;
+  std::vector<ManifestDevice> devices = {};
+  std::vector<ManifestChannel> channels = {};
+  std::vector<ManifestClock> clocks = {};
+  std::vector<std::string> warnings = {};
+  std::vector<ManifestProcessFiles> process_files = {};
+  std::vector<ManifestFile> files = {};
   uint64_t data_bytes = 0;
   bool operator==(const Manifest&) const = default;
 };

@@ -30,9 +30,7 @@ class DumpPartsTest : public testing::Test {
 
   DataFolder& Folder(int device) { return *folders_.Find(device); }
   DumpFile& Open(int device, const std::string& base, uint64_t slice_bytes = kDefaultSliceBytes) {
-    SliceOptions options;
-    options.base = base;
-    options.slice_bytes = slice_bytes;
+    SliceOptions options{.base = base, .slice_bytes = slice_bytes};
     return *files_.Add(&Folder(device), std::move(options)).value();
   }
   Status Append(DumpFile& file, size_t bytes, int64_t host_ns = 0) {

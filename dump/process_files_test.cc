@@ -137,11 +137,7 @@ class DumpWithProcessFilesTest : public VerifyTest {
     };
   }
   ManifestProcessFiles Facts(int pid, const std::string& folder) {
-    ManifestProcessFiles facts;
-    facts.pid = pid;
-    facts.rank = pid - 77;
-    facts.directory = folder;
-    return facts;
+    return {.pid = pid, .rank = pid - 77, .directory = folder};
   }
   void Begin(int pid, const std::string& folder) { ASSERT_TRUE(dump_->BeginProcessFiles(Facts(pid, folder)).ok()); }
   // As CopyTree leaves them.

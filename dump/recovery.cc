@@ -255,10 +255,7 @@ void Recovery::EndChannels() {
     }
     if (channel.file.empty() && channel.device < 0) CountPolled(files, &channel);
     if (channel.state != "running") continue;
-    ManifestGap gap;
-    gap.reason = LossReason::kDaemonEnded;
-    gap.host_ns = known_ns;
-    gap.from_ns = manifest_.start_raw_ns;
+    ManifestGap gap{.host_ns = known_ns, .reason = LossReason::kDaemonEnded, .from_ns = manifest_.start_raw_ns};
     for (const RepairedFile* file : files) {
       const int64_t last_ns = file->last_ns != 0 ? file->last_ns : raw_of(std::min(file->modified_ns, end_wall_ns_));
       gap.from_ns = std::max(gap.from_ns, LastBegin(*file, last_ns));

@@ -22,9 +22,9 @@ struct RecoveryOptions {
   int64_t now_wall_ns = 0;
   int64_t now_raw_ns = 0;
   // Did the machine run on since the dump was begun? Absent: concluded from the clocks.
-  std::optional<bool> same_boot;
+  std::optional<bool> same_boot = {};
   // The owner of the dump, where its manifest has none.
-  std::string session_id;
+  std::string session_id = {};
   std::string reason = "profd ended before the session did";
   DumpState state = DumpState::kInterrupted;  // that it ends in
   // What its writer knew at the end, and could not write; in place of the manifest on the disk.

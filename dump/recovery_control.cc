@@ -108,11 +108,8 @@ void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest) 
       if (has_file(place.device, base)) continue;
       const abi::ChannelFormat* format = FormatOfFile(base);
       if (format == nullptr) continue;
-      ManifestChannel channel;
-      channel.collector = format->name;
-      channel.device = place.device;
-      channel.channel = format->id;
-      channel.file = base;
+      ManifestChannel channel{.collector = std::string(format->name), .device = place.device, .channel = format->id,
+                              .file = base};
       channel.state = "running";  // was; the end of the recovery settles it
       manifest->channels.push_back(std::move(channel));
     }

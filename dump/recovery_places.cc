@@ -205,10 +205,7 @@ std::optional<uint32_t> PlaceRepair::StoredSum(const std::string& stored, const 
 Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known) {
   const std::string stored = name + std::string(kCompressedSuffix);
   const FoundFile& entry = entries_.at(stored);
-  ManifestFile file;
-  file.path = PathOf(stored);
-  file.bytes = entry.bytes;
-  file.state = "compressed";
+  ManifestFile file{.path = PathOf(stored), .bytes = entry.bytes, .state = "compressed"};
   if (known != nullptr) {
     DescribeSlice(*known, true, &file);
     if (!known->compressed) file.crc32c = StoredSum(stored, *known);
@@ -221,10 +218,7 @@ Status PlaceRepair::Compressed(const std::string& name, const SliceEntry* known)
 Status PlaceRepair::Closed(const std::string& name, const SliceEntry* known,
                            const SliceShape& shape) {
   const FoundFile& entry = entries_.at(name);
-  ManifestFile file;
-  file.path = PathOf(name);
-  file.bytes = entry.bytes;
-  file.state = "closed";
+  ManifestFile file{.path = PathOf(name), .bytes = entry.bytes, .state = "closed"};
   if (known != nullptr && known->bytes == entry.bytes) {
     DescribeSlice(*known, false, &file);
   } else {
@@ -266,10 +260,7 @@ Status PlaceRepair::Repair(const std::string& name, const SliceShape& shape) {
   if (!sum.ok()) return sum.status().Annotate(name);
   RETURN_IF_ERROR(WriteDone(name, whole->bytes));
   ++place_.ended_slices;
-  ManifestFile file;
-  file.path = PathOf(name);
-  file.bytes = whole->bytes;
-  file.state = "recovered";
+  ManifestFile file{.path = PathOf(name), .bytes = whole->bytes, .state = "recovered"};
   if (shape.kind != SliceShape::Kind::kUnknown) file.records = whole->records;
   file.crc32c = *sum;
   Note(name, file, whole->bytes, entry.modified_ns);

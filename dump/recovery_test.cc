@@ -60,12 +60,8 @@ class RecoveryTest : public testing::Test {
     options.sync_at_end = false;
     options.slice_bytes = 240;
     for (uint32_t channel : {kHbm, kHccs}) {
-      ManifestChannel entry;
-      entry.collector = channel == kHbm ? "hbm" : "hccs";
-      entry.device = 0;
-      entry.channel = channel;
-      entry.file = channel == kHbm ? "hbm.data" : "hccs.data";
-      entry.state = "running";
+      ManifestChannel entry{.collector = channel == kHbm ? "hbm" : "hccs", .device = 0, .channel = channel,
+                            .file = channel == kHbm ? "hbm.data" : "hccs.data", .state = "running"};
       options.manifest.channels.push_back(entry);
     }
     auto dump = SessionDump::Create(root_, std::move(options));
@@ -88,10 +84,7 @@ class RecoveryTest : public testing::Test {
     std::ofstream(At(file), std::ios::binary | std::ios::app) << text;
   }
   RecoveryOptions Options() const {
-    RecoveryOptions options;
-    options.now_wall_ns = wall_ + 100 * kNsPerSecond;
-    options.now_raw_ns = kRaw + 100 * kNsPerSecond;
-    return options;
+    return {.now_wall_ns = wall_ + 100 * kNsPerSecond, .now_raw_ns = kRaw + 100 * kNsPerSecond};
   }
   RecoveredDump Recover() { return Recover(Options()); }
   RecoveredDump Recover(const RecoveryOptions& options) {
@@ -331,9 +324,7 @@ TEST_F(RecoveryTest, CountsRecordsOfHostCollectors) {
   Make();
   Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
   for (const char* collector : {"host_cpu", "npu_state"}) {
-    ManifestChannel channel;
-    channel.collector = collector;
-    channel.state = "running";
+    ManifestChannel channel{.collector = collector, .state = "running"};
     manifest.channels.push_back(channel);
   }
   WriteText(At("profd_manifest.json"), Serialize(manifest));

@@ -225,12 +225,9 @@ Result<DumpFile*> SessionDump::OpenDynamic(int device, std::string_view file, st
   if (dynamic_files_ >= options_.max_dynamic_files) {
     return OutOfRange(fmt::format("more than {} host files", options_.max_dynamic_files));
   }
-  SliceOptions options;
-  options.base = file;
-  options.buffer_bytes =
-      dynamic_files_ < kLargeBufferFiles ? kLargeBufferBytes : kDynamicBufferBytes;
-  options.single_slice =
-      std::find(kUncutFiles.begin(), kUncutFiles.end(), file) != kUncutFiles.end();
+  SliceOptions options{.base = std::string(file),
+                       .single_slice = std::find(kUncutFiles.begin(), kUncutFiles.end(), file) != kUncutFiles.end(),
+                       .buffer_bytes = dynamic_files_ < kLargeBufferFiles ? kLargeBufferBytes : kDynamicBufferBytes};
   Result<DumpFile*> added = AddFile(folder, std::move(options));
   if (!added.ok()) return added.status();
   (*added)->dynamic = true;
@@ -241,10 +238,7 @@ Result<DumpFile*> SessionDump::OpenDynamic(int device, std::string_view file, st
 
 Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uint64_t records) {
   if (DumpFile* found = files_.Find(DumpFiles::kOwn, file)) return AppendTo(*found, AsBytes(lines), {records});
-  SliceOptions options;
-  options.base = file;
-  options.plain = true;
-  options.header = OwnFileHeading(file);
+  SliceOptions options{.base = std::string(file), .header = std::string(OwnFileHeading(file)), .plain = true};
   if (options.header.empty()) return InvalidArgument("none of our own files");
   // Large blocks of records are written at once; their names must be in the file before them.
   if (file == kActivityNamesFile) options.buffer_bytes = 0;

@@ -76,7 +76,7 @@ struct EndFacts {
   int64_t wall_ns = 0;
   int64_t raw_ns = 0;
   DumpState state = DumpState::kDone;
-  std::string reason;
+  std::string reason = {};
 };
 
 class SessionDump {

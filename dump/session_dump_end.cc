@@ -79,12 +79,8 @@ void SessionDump::DescribeDevice(const SessionDumpOptions::Device& device) {
   if (device.clocks) manifest_.clocks.push_back({facts.id, "start", *device.clocks});
   bool known = std::ranges::any_of(manifest_.devices, [&](const ManifestDevice& one) { return one.id == facts.id; });
   if (known) return;
-  ManifestDevice one;
-  one.id = facts.id;
-  one.physical_id = facts.id;
-  one.chip_id = facts.chip_id;
-  one.counter_hz = facts.counter_hz;
-  one.aicore_mhz = facts.aicore_mhz;
+  ManifestDevice one{.id = facts.id, .physical_id = facts.id, .chip_id = facts.chip_id, .counter_hz = facts.counter_hz,
+                     .aicore_mhz = facts.aicore_mhz};
   manifest_.devices.push_back(std::move(one));
 }
 
@@ -133,9 +129,7 @@ Status SessionDump::ListFiles() {
       return Status();
     }
     manifest_.data_bytes += entry.bytes;
-    ManifestFile file;
-    file.path = entry.path;
-    file.bytes = entry.bytes;
+    ManifestFile file{.path = entry.path, .bytes = entry.bytes};
     DescribeFile(&file);
     manifest_.files.push_back(std::move(file));
     return Status();

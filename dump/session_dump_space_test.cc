@@ -54,9 +54,7 @@ class DumpSpaceTest : public testing::Test {
     options.clock = &clock_;
     options.slice_bytes = 16 << 10;
     for (uint32_t channel : {kHbm, kHccs, kRoce}) {
-      ManifestChannel entry;
-      entry.channel = channel;
-      entry.device = channel == kHbm ? 0 : 1;
+      ManifestChannel entry{.device = channel == kHbm ? 0 : 1, .channel = channel};
       options.manifest.channels.push_back(entry);
     }
     return options;
@@ -94,9 +92,7 @@ class DumpSpaceTest : public testing::Test {
     return record;
   }
   Status Finish() {
-    EndFacts end;
-    end.raw_ns = clock_.raw_ns;
-    end.wall_ns = clock_.wall_ns;
+    EndFacts end{.wall_ns = clock_.wall_ns, .raw_ns = clock_.raw_ns};
     Status status = dump_->Finish(end);
     auto manifest = ParseManifest(ReadText(path_ + "/profd_manifest.json"));
     EXPECT_TRUE(manifest.ok());

@@ -197,11 +197,7 @@ TEST_F(SessionDumpTest, NamesAreNotBuffered) {
 TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   SessionDumpOptions options = Options();
   options.slice_bytes = 100;
-  ManifestChannel entry;
-  entry.collector = "hbm";
-  entry.device = 5;
-  entry.channel = 1;
-  entry.state = "running";
+  ManifestChannel entry{.collector = "hbm", .device = 5, .channel = 1, .state = "running"};
   options.manifest.channels.push_back(entry);
   options.manifest.label = "my run";
   std::unique_ptr<SessionDump> dump = Make(options);
@@ -220,10 +216,7 @@ TEST_F(SessionDumpTest, WritesASessionToTheEnd) {
   ASSERT_TRUE(dump->AppendOwn(kOwnSamplesFile, "1\tm\t0\t\t2\n").ok());
   ASSERT_TRUE(dump->Flush().ok());
   EXPECT_THAT(FilesBelow(path_), Not(Contains("host/end_info")));
-  EndFacts end;
-  end.wall_ns = kWall + 1'500'000'000;
-  end.raw_ns = kRaw + 1'500'000'000;
-  end.reason = "stopped by uid 0";
+  EndFacts end{.wall_ns = kWall + 1'500'000'000, .raw_ns = kRaw + 1'500'000'000, .reason = "stopped by uid 0"};
   ASSERT_TRUE(dump->Finish(end).ok());
   EXPECT_FALSE(Put(*dump, *hbm, "x").ok());
   EXPECT_FALSE(dump->Finish(end).ok());
@@ -336,9 +329,7 @@ TEST_F(SessionDumpTest, EndsCleanlyAtItsLimit) {
 TEST_F(SessionDumpTest, AFullDiskIsAnOutcome) {
   FullDiskIo io;
   SessionDumpOptions options = Options();
-  ManifestChannel entry;
-  entry.device = 0;
-  entry.channel = 1;
+  ManifestChannel entry{.device = 0, .channel = 1};
   options.manifest.channels.push_back(entry);
   std::unique_ptr<SessionDump> dump = Make(options, io);
   Result<SessionDump::Channel> hbm = dump->OpenChannel(0, 1);

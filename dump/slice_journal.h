@@ -46,7 +46,7 @@ inline constexpr std::string_view kSliceMark = ".slice_";
 inline constexpr std::string_view kCompressedSuffix = ".zst";
 
 struct SliceEntry {
-  std::string path;    // "device_0/data/hbm.data.0.slice_3"
+  std::string path = {};    // "device_0/data/hbm.data.0.slice_3"
   uint64_t bytes = 0;  // as recorded
   uint64_t records = 0;
   uint32_t crc32c = 0;

@@ -13,15 +13,8 @@ namespace profd {
 namespace {
 
 SliceEntry Entry(int k, uint64_t records = 7) {
-  SliceEntry entry;
-  entry.path = "device_0/data/hbm.data.0.slice_" + std::to_string(k);
-  entry.bytes = 2097168;
-  entry.records = records;
-  entry.crc32c = 0x0000abcd;
-  entry.first_ns = 1000 + k;
-  entry.last_ns = 2000 + k;
-  entry.closed_ns = 3000 + k;
-  return entry;
+  return {.path = "device_0/data/hbm.data.0.slice_" + std::to_string(k), .bytes = 2097168, .records = records,
+          .crc32c = 0x0000abcd, .first_ns = 1000 + k, .last_ns = 2000 + k, .closed_ns = 3000 + k};
 }
 
 TEST(SliceJournalTest, HasWhatWasWritten) {

@@ -108,13 +108,8 @@ class SliceLifeTest : public testing::Test {
     options.max_bytes = kLimit;
     options.age_at_limit = true;
     options.compress = 1;
-    ManifestChannel entry;
-    entry.collector = "hbm";
-    entry.channel = 1;
-    entry.device = 0;
-    entry.file = "hbm.data";
-    entry.state = "running";
-    entry.hz_effective = 1000;
+    ManifestChannel entry{.collector = "hbm", .device = 0, .channel = 1, .file = "hbm.data", .state = "running",
+                          .hz_effective = 1000};
     options.manifest.channels.push_back(entry);
     return options;
   }

@@ -29,10 +29,10 @@ inline constexpr size_t kDefaultBufferBytes = 64u << 10;
 inline constexpr size_t kDirectBytes = 8u << 10;
 
 struct SliceOptions {
-  std::string base;           // "hbm.data"
+  std::string base = {};           // "hbm.data"
   int device = -1;            // -1: a host file, no device in its name
-  std::string header;         // every slice begins with it and holds no other copy of its token
-  std::string header_token;   // with `header`: input lines containing it are left out
+  std::string header = {};         // every slice begins with it and holds no other copy of its token
+  std::string header_token = {};   // with `header`: input lines containing it are left out
   bool single_slice = false;  // never start a second slice
   bool plain = false;         // one file called `base`: no slices, no .done
   uint64_t slice_bytes = kDefaultSliceBytes;

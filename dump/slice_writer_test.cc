@@ -22,18 +22,10 @@ class SliceWriterTest : public testing::Test {
     return writer_.emplace(io, dir_.get(), Myself(), std::move(options));
   }
   static SliceOptions Hbm() {
-    SliceOptions options;
-    options.base = "hbm.data";
-    options.device = 3;
-    return options;
+    return {.base = "hbm.data", .device = 3};
   }
   static SliceOptions Hccs() {
-    SliceOptions options;
-    options.base = "hccs.data";
-    options.device = 0;
-    options.header = abi::kHccsHeader;
-    options.header_token = "time_stamp";
-    return options;
+    return {.base = "hccs.data", .device = 0, .header = std::string(abi::kHccsHeader), .header_token = "time_stamp"};
   }
   static Status Put(SliceWriter& writer, const std::string& text, uint64_t records = 1) {
     return writer.Append(AsBytes(text), records);

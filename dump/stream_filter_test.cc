@@ -82,11 +82,8 @@ std::vector<T> Feed(StreamFilter& filter, const std::vector<T>& records, size_t 
 }
 
 StreamFilterOptions Options(uint32_t channel, double channel_ms, double session_ms) {
-  StreamFilterOptions options;
-  options.format = FindChannelFormat(channel);
-  options.channel_period_ns = static_cast<int64_t>(channel_ms * 1e6);
-  options.session_period_ns = static_cast<int64_t>(session_ms * 1e6);
-  return options;
+  return {.format = FindChannelFormat(channel), .channel_period_ns = static_cast<int64_t>(channel_ms * 1e6),
+          .session_period_ns = static_cast<int64_t>(session_ms * 1e6)};
 }
 
 // For every point of the grid from `timestamps[0]` on: the timestamp nearest to it, the earlier one of two.
@@ -455,12 +452,8 @@ TEST_F(SocFilter, DropsRecordsWithoutTheMagicWhenItMustLookInside) {
 TEST(StreamFilter, SurvivesGarbage) {
   std::mt19937_64 random(11);
   for (const abi::ChannelFormat& format : abi::kChannelFormats) {
-    StreamFilterOptions options;
-    options.format = &format;
-    options.channel_period_ns = 10'000'000;
-    options.session_period_ns = 35'000'000;
-    options.rebase_us = -12345;
-    options.device_counter_hz = 50e6;
+    StreamFilterOptions options{.format = &format, .channel_period_ns = 10'000'000, .session_period_ns = 35'000'000,
+                                .rebase_us = -12345, .device_counter_hz = 50e6};
     for (SocRate& rate : options.soc) rate = {10'000'000, 35'000'000, true};
     StreamFilter filter(options);
     for (int i = 0; i < 200; ++i) {

@@ -38,10 +38,10 @@ struct VerifyProblem {
 };
 
 struct VerifyChannel {
-  std::string collector;
+  std::string collector = {};
   int device = -1;
   uint32_t channel = 0;
-  std::string file;
+  std::string file = {};
   uint64_t slices = 0;
   uint64_t bytes = 0;
   uint64_t received = 0;     // records in the files

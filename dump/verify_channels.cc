@@ -361,14 +361,10 @@ void FileCheck::OnGap(const GapDetector::Gap& gap) {
 }
 
 void FileCheck::Conclude() {
-  VerifyChannel row;
-  row.device = file_.device;
-  row.file = file_.own ? "profd/" + file_.base : file_.base;
-  row.slices = file_.slices.size();
-  row.bytes = content_bytes_;
-  row.received = format_ != nullptr ? gaps_.records() : records_;
-  row.missing = explained_;
-  row.unexplained = unexplained_;
+  VerifyChannel row{.device = file_.device, .file = file_.own ? "profd/" + file_.base : file_.base,
+                    .slices = file_.slices.size(), .bytes = content_bytes_,
+                    .received = format_ != nullptr ? gaps_.records() : records_, .missing = explained_,
+                    .unexplained = unexplained_};
   if (known_ != nullptr) {
     row.collector = known_->collector;
     row.channel = known_->channel;

@@ -280,10 +280,8 @@ TEST_F(VerifyTest, TimestampsThatGoBackAreFound) {
 
 TEST_F(VerifyTest, WrongClocksAreFound) {
   Write(0, 200);
-  ManifestClock late;
-  late.device = 0;
-  late.when = "stop";
-  late.clocks = {kStartNs + 2 * kNsPerSecond, 2000, 80 * kNsPerSecond, 5000 + 100'000'000, 100};
+  ManifestClock late{.device = 0, .when = "stop",
+                     .clocks = {kStartNs + 2 * kNsPerSecond, 2000, 80 * kNsPerSecond, 5000 + 100'000'000, 100}};
   dump_->manifest().clocks.push_back(late);
   Finish(200);
   std::ofstream(path_ + "/device_0/start_info.0") << "{\n}\n";
@@ -313,10 +311,8 @@ TEST_F(VerifyTest, MissingStartLogsAreFound) {
 
 TEST_F(VerifyTest, ClockPairsMayBeListedInAnyOrder) {
   Write(0, 200);
-  ManifestClock later;
-  later.device = 0;
-  later.when = "periodic";
-  later.clocks = {kStartNs + 2 * kNsPerSecond, 2000, 79 * kNsPerSecond, 5000 + 100'000'000, 100};
+  ManifestClock later{.device = 0, .when = "periodic",
+                      .clocks = {kStartNs + 2 * kNsPerSecond, 2000, 79 * kNsPerSecond, 5000 + 100'000'000, 100}};
   auto& clocks = dump_->manifest().clocks;
   clocks.insert(clocks.begin(), later);
   Finish(200);

@@ -40,13 +40,8 @@ class AdvisorTest : public ::testing::Test {
     advisor_->Begin();
   }
   void Attach(int rank, uint32_t uid, const std::string& job) {
-    TrainingProcess process;
-    process.pid = 100 + rank;
-    process.uid = uid;
-    process.rank = rank;
-    process.devices = {rank};
-    process.job_id = job;
-    process.attach_id = static_cast<uint64_t>(rank) + 1;
+    TrainingProcess process{.pid = 100 + rank, .uid = uid, .job_id = job, .rank = rank, .devices = {rank},
+                            .attach_id = static_cast<uint64_t>(rank) + 1};
     jobs_.processes.push_back(process);
     if (jobs_.watcher != nullptr) jobs_.watcher->OnAttached(process);
   }
@@ -57,9 +52,7 @@ class AdvisorTest : public ::testing::Test {
         ++step_;
         for (const TrainingProcess& process : jobs_.processes) {
           const Mark mark{clock_.MonotonicRawNs(), step_, 1, MarkKind::kStepBegin, ""};
-          MarkBatch batch;
-          batch.pid = process.pid;
-          batch.marks = std::span(&mark, 1);
+          MarkBatch batch{.pid = process.pid, .marks = std::span(&mark, 1)};
           jobs_.watcher->OnMarks(batch);
         }
         clock_.Advance(100 * kNsPerMs);

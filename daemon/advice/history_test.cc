@@ -129,9 +129,7 @@ TEST_F(RankHistoryTest, AicpuKernelsAndCompilations) {
     const std::array<ActivityFrame, 2> frames = {
         {{attach::ActivityType::kKernel, 2, now_ns_, std::as_bytes(std::span(kernels))},
          {attach::ActivityType::kApi, 1, now_ns_, std::as_bytes(std::span(&api, 1))}}};
-    ActivityBatch batch;
-    batch.frames = frames;
-    batch.names = {std::shared_ptr<void>(), &names};
+    ActivityBatch batch{.frames = frames, .names = {std::shared_ptr<void>(), &names}};
     history_.TakeActivity(batch);
     Step(100 * kNsPerMs);
   }

@@ -23,14 +23,9 @@ constexpr size_t kMaxProblem = 300;
 constexpr size_t kMaxSettled = 8000;
 
 ArchiveSubject SubjectOf(const KeptDump& dump) {
-  ArchiveSubject subject;
-  subject.kind = dump.recorder ? "recorder" : dump.label == kSamplingLabel ? "sampling" : "sessions";
-  subject.job_id = dump.job_id;
-  subject.label = dump.label;
-  subject.session = dump.fleet.empty() ? dump.session_id : dump.fleet;
-  subject.uid = dump.uid;
-  subject.segment = dump.segment;
-  return subject;
+  return {.kind = dump.recorder ? "recorder" : dump.label == kSamplingLabel ? "sampling" : "sessions",
+          .job_id = dump.job_id, .label = dump.label, .session = dump.fleet.empty() ? dump.session_id : dump.fleet,
+          .uid = dump.uid, .segment = dump.segment};
 }
 
 std::string_view ReasonWord(v1::ArchiveFailed::Reason reason) {

@@ -12,11 +12,11 @@ struct DaemonConfig;
 
 // What rules and names look at.
 struct ArchiveSubject {
-  std::string_view kind;  // "sessions", "recorder", "sampling"
-  std::string_view job_id;
-  std::string_view label;
+  std::string_view kind = {};  // "sessions", "recorder", "sampling"
+  std::string_view job_id = {};
+  std::string_view label = {};
   // Of the session; of all that were started together on many nodes.
-  std::string_view session;
+  std::string_view session = {};
   uint32_t uid = 0;
   uint32_t segment = 1;
 };

@@ -13,13 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 ArchiveSubject Subject() {
-  ArchiveSubject subject;
-  subject.kind = "sessions";
-  subject.job_id = "llm-7b";
-  subject.label = "before";
-  subject.session = "71bd0e29b475";
-  subject.uid = 1000;
-  return subject;
+  return {.kind = "sessions", .job_id = "llm-7b", .label = "before", .session = "71bd0e29b475", .uid = 1000};
 }
 
 TEST(ArchiveRuleTest, ByKindJobAndLabel) {

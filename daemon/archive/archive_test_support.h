@@ -43,13 +43,8 @@ class ArchiveQueueTest : public ::testing::Test {
   }
 
   KeptDump Make(int number, uint64_t bytes = kMiB) {
-    KeptDump dump;
-    dump.name = Name(number);
-    dump.uid = 1000;
-    dump.session_id = fmt::format("s{}", number);
-    dump.job_id = "train";
-    dump.bytes = bytes;
-    return dump;
+    return {.name = Name(number), .uid = 1000, .session_id = fmt::format("s{}", number), .job_id = "train",
+            .bytes = bytes};
   }
   void Finish(int number, uint64_t bytes = kMiB) { Finish(Make(number, bytes)); }
   void Finish(KeptDump dump) {

@@ -14,24 +14,14 @@
 namespace profd {
 
 inline TrainingProcess ProcessOf(int pid, uint32_t uid, std::string job, std::vector<int> devices) {
-  TrainingProcess process;
-  process.pid = pid;
-  process.start_ticks = static_cast<uint64_t>(pid) * 10;
-  process.uid = uid;
-  process.job_id = std::move(job);
-  process.devices = std::move(devices);
-  process.command = "python3";
-  process.scheduler = "slurm";
-  return process;
+  return {.pid = pid, .start_ticks = static_cast<uint64_t>(pid) * 10, .uid = uid, .job_id = std::move(job),
+          .devices = std::move(devices), .command = "python3", .scheduler = "slurm"};
 }
 
 struct RoundInput {
   RoundInput() {
     for (int i = 0; i < 4; ++i) {
-      DeviceInfo device;
-      device.id = i;
-      device.physical_id = 4 + i;
-      device.uuid = "D1E-00" + std::to_string(i);
+      DeviceInfo device{.id = i, .physical_id = 4 + i, .uuid = "D1E-00" + std::to_string(i)};
       devices.push_back(device);
     }
   }

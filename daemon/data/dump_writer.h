@@ -64,13 +64,13 @@ struct FeedCounters {
 
 // What one session wants of one channel of one device, or of one collector's host files.
 struct FeedOptions {
-  std::string collector;
+  std::string collector = {};
   int device = -1;  // -1 = host
   uint32_t channel = 0;
   const abi::ChannelFormat* format = nullptr;  // null = host files
   // Base name; empty = the format's. Without a format: the one file all text records of the feed go to, of
   // the device or (device -1) of our own; empty = each text names its host file.
-  std::string file;
+  std::string file = {};
   size_t record_bytes = 0;  // of host files of fixed records; 0: each text counts as one record
   double hz = 0;           // what the session asked for
   std::array<double, kCollectorOptions> part_hz{};

@@ -15,13 +15,8 @@ constexpr uint32_t kSocChannel = 52;
 constexpr size_t kSocRecordBytes = 64;
 
 FeedOptions FeedOfHbm(double hz) {
-  FeedOptions options;
-  options.collector = "hbm";
-  options.device = 0;
-  options.channel = abi::kChannelHbm;
-  options.format = abi::FindChannelFormat(abi::kChannelHbm);
-  options.hz = hz;
-  return options;
+  return {.collector = "hbm", .device = 0, .channel = abi::kChannelHbm,
+          .format = abi::FindChannelFormat(abi::kChannelHbm), .hz = hz};
 }
 
 class DumpWriterTest : public ::testing::Test {
@@ -43,16 +38,10 @@ class DumpWriterTest : public ::testing::Test {
   // A session that asked channel 52 for its interconnect part, on a channel that runs with
   // `memory_hz` for its memory part.
   DumpFeed* Interconnect(double memory_hz) {
-    FeedOptions wish;
-    wish.collector = "soc_profile";
-    wish.device = 0;
-    wish.channel = kSocChannel;
-    wish.format = abi::FindChannelFormat(kSocChannel);
-    wish.hz = 50;
-    wish.part_hz = {0, 50};
-    wish.record_parts = FindCollector("soc_profile")->spec->record_parts;
-    wish.chip_id = 5;
-    wish.device_counter_hz = 50e6;
+    FeedOptions wish{.collector = "soc_profile", .device = 0, .channel = kSocChannel,
+                     .format = abi::FindChannelFormat(kSocChannel), .hz = 50, .part_hz = {0, 50},
+                     .record_parts = FindCollector("soc_profile")->spec->record_parts, .chip_id = 5,
+                     .device_counter_hz = 50e6};
     DumpFeed* feed = session_->AddFeed(std::move(wish));
     auto epoch = std::make_shared<ChannelEpoch>();
     epoch->hz = 50;
@@ -67,9 +56,7 @@ class DumpWriterTest : public ::testing::Test {
     std::memset(builder.buffer().data(), 0, records * kSocRecordBytes);
     const uint16_t head[] = {static_cast<uint16_t>(abi::SocProfileType::kSio), abi::kSocProfileMagic};
     for (size_t i = 0; i < records; ++i) std::memcpy(builder.buffer().data() + i * kSocRecordBytes, head, sizeof head);
-    BlockInfo info;
-    info.channel = kSocChannel;
-    info.records = records;
+    BlockInfo info{.channel = kSocChannel, .records = records};
     session_->Push(feed, std::move(builder).Finish(info, records * kSocRecordBytes));
   }
   // Ten records at 100 Hz of an HBM, from this time.
@@ -79,11 +66,7 @@ class DumpWriterTest : public ::testing::Test {
       const records::HbmRecord record{.timestamp = from_us + i * 10'000, .count = 1, .event = 0, .stack = 0};
       std::memcpy(builder.buffer().data() + i * sizeof record, &record, sizeof record);
     }
-    BlockInfo info;
-    info.channel = abi::kChannelHbm;
-    info.seq = seq;
-    info.records = 10;
-    info.host_ns = clock_.MonotonicRawNs();
+    BlockInfo info{.channel = abi::kChannelHbm, .seq = seq, .records = 10, .host_ns = clock_.MonotonicRawNs()};
     session_->Push(feed, std::move(builder).Finish(info, 10 * sizeof(records::HbmRecord)));
     Flush();
   }
@@ -182,9 +165,7 @@ TEST(DumpWriterManifestTest, ARunningDumpHasTheRatesWithTheFirstFlush) {
   BlockBuilder builder = pool.Get(sizeof(records::HbmRecord));
   const records::HbmRecord record{.timestamp = 10'000, .count = 1, .event = 0, .stack = 0};
   std::memcpy(builder.buffer().data(), &record, sizeof record);
-  BlockInfo info;
-  info.channel = abi::kChannelHbm;
-  info.records = 1;
+  BlockInfo info{.channel = abi::kChannelHbm, .records = 1};
   session->Push(feed, std::move(builder).Finish(info, sizeof record));
   std::promise<void> flushed;
   writer.Flush([&flushed] { flushed.set_value(); });

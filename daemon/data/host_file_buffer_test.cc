@@ -24,9 +24,7 @@ class HostFileBufferTest : public OneDumpTest {
   }
 
   DumpFeed* FeedOfRecords(size_t bytes) {
-    FeedOptions options;
-    options.collector = "records";
-    options.record_bytes = bytes;
+    FeedOptions options{.collector = "records", .record_bytes = bytes};
     return session_->AddFeed(std::move(options));
   }
   Status Finish() {

@@ -317,11 +317,8 @@ void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
 void WriterSession::MakeFilter(DumpFeed& feed, int64_t now_ns) {
   auto period = [](double hz) { return hz > 0 ? std::llround(1e9 / hz) : int64_t{0}; };
   const FeedOptions& wish = feed.options_;
-  StreamFilterOptions options;
-  options.format = wish.format;
-  options.chip_id = wish.chip_id;
-  options.device_counter_hz = wish.device_counter_hz;
-  options.host_counter_hz = wish.host_counter_hz;
+  StreamFilterOptions options{.format = wish.format, .device_counter_hz = wish.device_counter_hz,
+                              .host_counter_hz = wish.host_counter_hz, .chip_id = wish.chip_id};
   if (feed.epoch_ != nullptr) {
     const ChannelEpoch& epoch = *feed.epoch_;
     feed.channel_hz_ = epoch.hz;

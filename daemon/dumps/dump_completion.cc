@@ -18,13 +18,8 @@ bool MayPass(const Status& problem) {
 }
 
 KeptDump Describe(const std::string& name, const Manifest& manifest) {
-  KeptDump dump;
-  dump.name = name;
-  dump.uid = manifest.uid;
-  dump.session_id = manifest.session_id;
-  dump.job_id = manifest.job_id;
-  dump.label = manifest.label;
-  dump.recorder = manifest.requested.contains("flight_recorder");
+  KeptDump dump{.name = name, .uid = manifest.uid, .session_id = manifest.session_id, .job_id = manifest.job_id,
+                .label = manifest.label, .recorder = manifest.requested.contains("flight_recorder")};
   if (auto fleet = manifest.metadata.find(kFleetMetadata); fleet != manifest.metadata.end()) dump.fleet = fleet->second;
   dump.state = manifest.state;
   dump.started_wall_ns = manifest.start_wall_ns;
@@ -93,9 +88,7 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
     auto self = weak.lock();
     if (self == nullptr || work->next >= work->names.size()) return;
     const std::string& name = work->names[work->next++];
-    RecoveryOptions options;
-    options.now_wall_ns = deps_.clock.WallNs();
-    options.now_raw_ns = deps_.clock.MonotonicRawNs();
+    RecoveryOptions options{.now_wall_ns = deps_.clock.WallNs(), .now_raw_ns = deps_.clock.MonotonicRawNs()};
     if (auto known = work->first.find(name); known != work->first.end()) {
       options.session_id = known->second.session_id;
       options.same_boot = known->second.same_boot;

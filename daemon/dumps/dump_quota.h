@@ -15,18 +15,18 @@ namespace profd {
 
 // A dump on the disk, as far as the daemon must know it.
 struct KeptDump {
-  std::string name;
+  std::string name = {};
   uint32_t uid = 0;
-  std::string session_id;  // empty: unknown
-  std::string job_id;
+  std::string session_id = {};  // empty: unknown
+  std::string job_id = {};
   DumpState state = DumpState::kRunning;
   int64_t started_wall_ns = 0;
   int64_t ended_wall_ns = 0;
   uint64_t bytes = 0;
   uint64_t queued = 0;  // bytes that wait to be written to it
   uint32_t segment = 1;
-  std::string label;
-  std::string fleet;      // of sessions that were started together on several nodes; empty: it was alone
+  std::string label = {};
+  std::string fleet = {};      // of sessions that were started together on several nodes; empty: it was alone
   bool recorder = false;  // the flight recorder's
   bool pinned = false;
   bool waiting = false;   // for the database (archive/): goes only where nothing else is left

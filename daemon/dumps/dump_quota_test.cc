@@ -10,13 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 KeptDump Dump(std::string name, uint32_t uid, int64_t ended, uint64_t bytes) {
-  KeptDump dump;
-  dump.name = std::move(name);
-  dump.uid = uid;
-  dump.ended_wall_ns = ended;
-  dump.bytes = bytes;
-  dump.state = DumpState::kDone;
-  return dump;
+  return {.name = std::move(name), .uid = uid, .state = DumpState::kDone, .ended_wall_ns = ended, .bytes = bytes};
 }
 
 std::vector<std::string> Names(const QuotaPlan& plan) {

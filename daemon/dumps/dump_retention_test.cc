@@ -157,9 +157,7 @@ TEST_F(DumpRetentionTest, SumsAndSpaceFollowWhatIsWritten) {
   auto sums = [&] { return retention_->sums(); };
   EXPECT_EQ(sums().finished, before);
   const std::string running = Make("s-2", true);
-  KeptDump dump;
-  dump.name = running;
-  dump.uid = 5;
+  KeptDump dump{.name = running, .uid = 5};
   retention_->Opened(dump);
   retention_->Grown(running, 5000);
   EXPECT_EQ(sums().running, 5000U);

@@ -23,15 +23,9 @@ class ActivityViewTest : public ::testing::Test {
     EXPECT_TRUE(names_.Learn(1, "MatMul").ok());
     EXPECT_TRUE(names_.Learn(2, std::string(255, 'x') + "\xC3\xA4").ok());
     for (uint64_t id : {1, 2, 3}) {
-      TrainingProcess process;
-      process.attach_id = id;
-      process.pid = static_cast<pid_t>(10 + id);
-      process.uid = id == 3 ? 2000 : 1000;
-      process.job_id = id == 3 ? "b" : "a";
-      process.rank = static_cast<int>(id);
-      process.lost_activity = 5;
-      process.lost_activity_bytes = 56;
-      process.unreadable_activity_bytes = 24;
+      TrainingProcess process{.pid = static_cast<pid_t>(10 + id), .uid = id == 3 ? 2000 : 1000,
+                              .job_id = id == 3 ? "b" : "a", .rank = static_cast<int>(id), .attach_id = id,
+                              .lost_activity = 5, .lost_activity_bytes = 56, .unreadable_activity_bytes = 24};
       processes_.push_back(process);
       if (id != 2) Run(&windows_.emplace(id, ActivityWindow(1000 * kSecond)).first->second);
     }

@@ -8,11 +8,7 @@ namespace profd {
 namespace {
 
 TEST(AttachCalls, ARequestIsOfTheProcessItself) {
-  TrainingProcess process;
-  process.pid = 4711;
-  process.job_id = "j";
-  process.rank = 3;
-  process.devices = {1, 2};
+  TrainingProcess process{.pid = 4711, .job_id = "j", .rank = 3, .devices = {1, 2}};
   attach::StartCall call;
   call.options_json = "{\"hbm\":1}";
   call.acl_switches = {{"ACL_PROF_L2CACHE", "on"}};

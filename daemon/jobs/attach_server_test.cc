@@ -311,10 +311,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
   CountDisposed();
   Client client = Attached();
   UniqueFd folder(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  attach::CollectorReport report;
-  report.session_id = "s";
-  report.state = attach::CollectState::kFiles;
-  report.has_files = true;
+  attach::CollectorReport report{.session_id = "s", .state = attach::CollectState::kFiles, .has_files = true};
   for (const std::vector<int>& wrong : {std::vector<int>{}, {folder.get(), folder.get()}}) {
     ASSERT_TRUE(client.Send(attach::ToDaemon(report), wrong));
     EXPECT_EQ(client.Expect<attach::Reply>().code, 3);

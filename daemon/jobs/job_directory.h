@@ -29,27 +29,27 @@ struct TrainingProcess {
   uint64_t start_ticks = 0;  // distinguishes a pid from its successor
   uint32_t uid = 0;
   uint32_t gid = 0;
-  std::string job_id;  // empty = belongs to no known job
-  std::optional<int> rank;
-  std::optional<int> local_rank;
+  std::string job_id = {};  // empty = belongs to no known job
+  std::optional<int> rank = {};
+  std::optional<int> local_rank = {};
   int world_size = 0;        // 0 = unknown
-  std::vector<int> devices;  // logical ids, ascending
-  std::string framework;
-  std::string command;
-  std::string pod_uid;
-  std::string slurm_job;
-  std::string container_id;  // by its cgroup; empty = in none
-  std::string scheduler;     // "slurm", "kubernetes", "volcano", ..., "none"; empty = not known
-  std::string found_by;    // "attached", "device process list"
+  std::vector<int> devices = {};  // logical ids, ascending
+  std::string framework = {};
+  std::string command = {};
+  std::string pod_uid = {};
+  std::string slurm_job = {};
+  std::string container_id = {};  // by its cgroup; empty = in none
+  std::string scheduler = {};     // "slurm", "kubernetes", "volcano", ..., "none"; empty = not known
+  std::string found_by = {};    // "attached", "device process list"
   uint64_t attach_id = 0;  // 0 = not attached
   int64_t attached_wall_ns = 0;
   int64_t attached_raw_ns = 0;  // CLOCK_MONOTONIC_RAW
-  std::optional<int64_t> step;
+  std::optional<int64_t> step = {};
   double step_s = 0;        // median of the last steps
   uint64_t steps_done = 0;  // completed since it attached
   uint64_t marks = 0;
   uint64_t dropped_marks = 0;
-  std::optional<ActivityAccount> activity;  // while a session collects from inside it
+  std::optional<ActivityAccount> activity = {};  // while a session collects from inside it
   uint64_t lost_activity = 0;               // records, since it attached
   uint64_t lost_activity_bytes = 0;         // of the vendor's records
   uint64_t unreadable_activity_bytes = 0;   // part of lost_activity_bytes: unknown kinds and incomplete records
@@ -63,14 +63,14 @@ struct Mark {
   int64_t value = 0;
   int32_t thread = 0;
   attach::MarkKind kind = attach::MarkKind::kMark;
-  std::string_view name;  // printable UTF-8; valid during the call
+  std::string_view name = {};  // printable UTF-8; valid during the call
   std::string_view domain = {};  // as name; empty = none
 };
 
 struct MarkBatch {
   pid_t pid = 0;
-  std::optional<int> rank;
-  std::span<const Mark> marks;
+  std::optional<int> rank = {};
+  std::span<const Mark> marks = {};
   uint64_t dropped = 0;  // lost before these
 };
 
@@ -79,8 +79,8 @@ struct MarkBatch {
 struct ActivityBatch {
   uint64_t attach_id = 0;
   pid_t pid = 0;
-  std::optional<int> rank;
-  std::span<const ActivityFrame> frames;
+  std::optional<int> rank = {};
+  std::span<const ActivityFrame> frames = {};
   // Those known so far, of these frames too. May be kept: the process's names only grow.
   std::shared_ptr<const ActivityNameTable> names = nullptr;
   uint64_t dropped = 0;     // records dropped before these; the frames' losses say when

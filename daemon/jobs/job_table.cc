@@ -208,11 +208,8 @@ void JobTable::Notify(uint64_t attach_id, const attach::SessionNotice& notice) {
 
 // The process hears of the session, which hears that another profiler's place is taken.
 void JobTable::RefuseCollection(uint64_t attach_id, attach::SessionNotice notice, const Status& why) {
-  attach::CollectorReport report;
-  report.session_id = notice.session_id;
-  report.provider = notice.collect->provider;
-  report.state = attach::CollectState::kBusy;
-  report.detail = why.message();
+  attach::CollectorReport report{.session_id = notice.session_id, .provider = notice.collect->provider,
+                                 .state = attach::CollectState::kBusy, .detail = why.message()};
   notice.collect.reset();
   deps_.handler.Send(attach_id, notice);
   // Who requested it is in the middle of it.

@@ -14,12 +14,8 @@ using attach::MarkKind;
 
 TrainingProcess MakeProcess(uint64_t attach_id, pid_t pid, const std::string& job = "j",
                             uint32_t uid = 1000) {
-  TrainingProcess process;
-  process.pid = pid;
-  process.start_ticks = static_cast<uint64_t>(pid) * 10;
-  process.uid = uid;
-  process.job_id = job;
-  process.attach_id = attach_id;
+  TrainingProcess process{.pid = pid, .start_ticks = static_cast<uint64_t>(pid) * 10, .uid = uid, .job_id = job,
+                          .attach_id = attach_id};
   process.found_by = attach_id != 0 ? "attached" : "device process list";
   return process;
 }

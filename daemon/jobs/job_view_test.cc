@@ -9,12 +9,7 @@ namespace profd {
 namespace {
 
 TrainingProcess MakeViewed(uint64_t attach_id, pid_t pid, const std::string& job, uint32_t uid = 1000) {
-  TrainingProcess process;
-  process.pid = pid;
-  process.uid = uid;
-  process.job_id = job;
-  process.attach_id = attach_id;
-  return process;
+  return {.pid = pid, .uid = uid, .job_id = job, .attach_id = attach_id};
 }
 
 class JobViewTest : public ::testing::Test {

@@ -11,22 +11,12 @@ constexpr size_t kQueue = 4096;
 }  // namespace
 
 TrainingProcess FromFacts(pid_t pid, const ProcessFacts& facts) {
-  TrainingProcess process;
-  process.pid = pid;
-  process.start_ticks = facts.start_ticks;
-  process.uid = facts.uid;
-  process.gid = facts.gid;
-  process.job_id = JobOf(facts.environment, facts.cgroup);
-  process.rank = facts.environment.rank;
-  process.local_rank = facts.environment.local_rank;
-  process.world_size = facts.environment.world_size;
-  process.framework = facts.environment.framework;
-  process.command = facts.command;
-  process.pod_uid = facts.cgroup.pod_uid;
-  process.slurm_job = facts.cgroup.slurm_job;
-  process.container_id = facts.cgroup.container_id;
-  process.scheduler = SchedulerOf(facts.environment, facts.cgroup);
-  return process;
+  return {.pid = pid, .start_ticks = facts.start_ticks, .uid = facts.uid, .gid = facts.gid,
+          .job_id = JobOf(facts.environment, facts.cgroup), .rank = facts.environment.rank,
+          .local_rank = facts.environment.local_rank, .world_size = facts.environment.world_size,
+          .framework = facts.environment.framework, .command = facts.command, .pod_uid = facts.cgroup.pod_uid,
+          .slurm_job = facts.cgroup.slurm_job, .container_id = facts.cgroup.container_id,
+          .scheduler = SchedulerOf(facts.environment, facts.cgroup)};
 }
 
 ProcessProbe::ProcessProbe(Strand& control, const RootedFs& proc, const Clock& clock)

@@ -164,10 +164,7 @@ void ActivityHistory::Learn(Process* process, const ActivityFrame& frame) {
 }
 
 void ActivityHistory::Append(uint64_t attach_id, uint64_t records, int64_t now_ns) {
-  BlockInfo info;
-  info.seq = attach_id;
-  info.records = static_cast<uint32_t>(records);
-  info.host_ns = now_ns;
+  BlockInfo info{.seq = attach_id, .records = static_cast<uint32_t>(records), .host_ns = now_ns};
   ring_->Append(route_, info, block_);
   block_.clear();
 }

@@ -33,19 +33,11 @@ class ActivityHistoryTest : public ::testing::Test {
     for (uint64_t id : {kRank0, kRank1}) Report(id, attach::CollectState::kOn);
   }
   static TrainingProcess Process(uint64_t attach_id, uint32_t uid, std::string job = "j") {
-    TrainingProcess process;
-    process.attach_id = attach_id;
-    process.pid = static_cast<pid_t>(100 + attach_id);
-    process.uid = uid;
-    process.job_id = std::move(job);
-    return process;
+    return {.pid = static_cast<pid_t>(100 + attach_id), .uid = uid, .job_id = std::move(job), .attach_id = attach_id};
   }
   void Report(uint64_t attach_id, attach::CollectState state, int64_t now_ns = kBegin, attach::CollectKinds left_out = {}) {
-    attach::CollectorReport report;
-    report.session_id = kRecorderSession;
-    report.provider = attach::CollectProvider::kMspti;
-    report.state = state;
-    report.left_out = left_out;
+    attach::CollectorReport report{.session_id = kRecorderSession, .provider = attach::CollectProvider::kMspti,
+                                   .state = state, .left_out = left_out};
     history_->OnReport(attach_id, report, now_ns);
   }
   void TakeFrames(uint64_t attach_id, std::span<const ActivityFrame> frames, int64_t now_ns, uint64_t dropped = 0) {

@@ -167,12 +167,8 @@ void FlightRecorder::ClaimDevice(int device) {
 }
 
 void FlightRecorder::Claim(Claimed& one) {
-  ClaimRequest request;
-  request.device = one.device;
-  request.collector = one.wanted.collector;
-  request.options = OptionsOf(one.wanted);
-  request.owner = "recorder";
-  request.resident = true;
+  ClaimRequest request{.device = one.device, .collector = one.wanted.collector, .options = OptionsOf(one.wanted),
+                       .owner = "recorder", .resident = true};
   one.claim = deps_.session.arbiter.Claim(request, [] {});
 }
 

@@ -307,10 +307,8 @@ void RecorderDump::ReplayActivity() {
 
 // Nothing of us changes any more but the answer.
 void RecorderDump::Finish() {
-  EndFacts end;
-  end.wall_ns = now_wall_ns_;
-  end.raw_ns = now_ns_;
-  end.reason = "flight recorder: " + (request_.reason.empty() ? request_.counted : request_.reason);
+  EndFacts end{.wall_ns = now_wall_ns_, .raw_ns = now_ns_,
+               .reason = "flight recorder: " + (request_.reason.empty() ? request_.counted : request_.reason)};
   dump_->Finish(
       end,
       [self = shared_from_this()](Manifest& manifest) {

@@ -48,13 +48,8 @@ class JoinTest : public ::testing::Test {
   }
 
   DumpFeed* Feed(uint32_t channel, double hz, int64_t session_start_ns) {
-    FeedOptions wish;
-    wish.collector = channel == kHbm ? "hbm" : "pcie";
-    wish.device = 0;
-    wish.channel = channel;
-    wish.format = abi::FindChannelFormat(channel);
-    wish.hz = hz;
-    wish.session_start_ns = session_start_ns;
+    FeedOptions wish{.collector = channel == kHbm ? "hbm" : "pcie", .device = 0, .channel = channel,
+                     .format = abi::FindChannelFormat(channel), .hz = hz, .session_start_ns = session_start_ns};
     return session_->AddFeed(std::move(wish));
   }
   std::shared_ptr<ChannelEpoch> Run(uint32_t channel, uint32_t number, double hz, int64_t start_ns) {
@@ -74,11 +69,7 @@ class JoinTest : public ::testing::Test {
     std::memcpy(builder.buffer().data(), &timestamp, sizeof timestamp);
     uint64_t one = 1;
     if (channel == kHbm) std::memcpy(builder.buffer().data() + 8, &one, sizeof one);
-    BlockInfo info;
-    info.channel = channel;
-    info.epoch = epoch;
-    info.records = 1;
-    info.host_ns = host_ns;
+    BlockInfo info{.channel = channel, .epoch = epoch, .records = 1, .host_ns = host_ns};
     router_.OnBlock(std::move(builder).Finish(info, size));
   }
   Manifest Finish() { return FinishTestDump(*session_); }
@@ -297,9 +288,7 @@ TEST_F(JoinTest, TextBlocksAreNumberedAnew) {
   auto append = [this](std::string_view file, const std::string& lines) {
     std::string packed;
     AppendHostText(file, lines, &packed);
-    BlockInfo info;
-    info.records = 1;
-    info.host_ns = kMs;
+    BlockInfo info{.records = 1, .host_ns = kMs};
     ring_->Append(host_route_, info, std::as_bytes(std::span(packed)));
   };
   append("host_sys_cpu.data", text(41, "cpu 1") + text(42, "Index:7\n\n"));

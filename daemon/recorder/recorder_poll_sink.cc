@@ -36,9 +36,7 @@ void RecorderPollSink::Add(Bundle& bundle, std::string_view file, std::string_vi
 
 void RecorderPollSink::Flush(Bundle& bundle) {
   if (bundle.count == 0) return;
-  BlockInfo info;
-  info.host_ns = clock_.MonotonicRawNs();
-  info.records = bundle.count;
+  BlockInfo info{.records = bundle.count, .host_ns = clock_.MonotonicRawNs()};
   ring_->Append(bundle.route, info, std::as_bytes(std::span(bundle.text_records)));
   bundle.text_records.clear();
   bundle.count = 0;

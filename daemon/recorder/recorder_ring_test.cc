@@ -48,11 +48,7 @@ class RecorderRingTest : public ::testing::Test {
   // A block whose bytes tell its number.
   void Put(uint32_t route, uint64_t seq, size_t size, uint32_t epoch = 1) {
     std::vector<std::byte> bytes(size, static_cast<std::byte>(seq));
-    BlockInfo info;
-    info.seq = seq;
-    info.epoch = epoch;
-    info.host_ns = now_;
-    info.records = 1;
+    BlockInfo info{.seq = seq, .epoch = epoch, .records = 1, .host_ns = now_};
     ring_->Append(route, info, bytes);
   }
   static std::vector<uint64_t> Drain(const std::shared_ptr<BlockSource>& source) {

@@ -33,11 +33,7 @@ class ArbiterTest : public ::testing::Test {
         control_(executor_),
         pool_(8 << 20),
         router_(store_, hub_, stats_, nullptr) {
-    DeviceInfo device;
-    device.chip_id = 5;
-    device.chip_name = "Ascend910B";
-    device.channels = {1, 8, 9, 52};
-    device.counter_hz = 50e6;
+    DeviceInfo device{.chip_id = 5, .chip_name = "Ascend910B", .channels = {1, 8, 9, 52}, .counter_hz = 50e6};
     devices_.push_back(device);
     host_.emplace(Host{clock_, fs_, fs_, nullptr, devices_, 0});
     router_.Declare(0, 1, IndexOf("hbm"));
@@ -73,10 +69,7 @@ class ArbiterTest : public ::testing::Test {
   ChannelArbiter::ClaimId Claim(std::string_view collector, double hz, std::string owner = "me",
                                 bool llc_write = false, bool resident = false,
                                 std::shared_ptr<WriterSession> dump = nullptr) {
-    ClaimRequest request;
-    request.dump = std::move(dump);
-    request.resident = resident;
-    request.collector = IndexOf(collector);
+    ClaimRequest request{.collector = IndexOf(collector), .dump = std::move(dump), .resident = resident};
     request.options.hz = hz;
     request.options.values[1] = llc_write ? 1 : 0;  // llc_profiling
     request.owner = std::move(owner);

@@ -112,11 +112,8 @@ const ChannelArbiter::Participant* ChannelArbiter::Conflict(const Slot& slot,
 
 FeedOptions ChannelFeed(const Host& host, const DeviceInfo& device, CollectorIndex collector,
                         uint32_t channel, const ChannelOptions& options) {
-  FeedOptions feed;
-  feed.collector = Collectors()[collector].spec->name;
-  feed.device = device.id;
-  feed.channel = channel;
-  feed.format = abi::FindChannelFormat(channel);
+  FeedOptions feed{.collector = std::string(Collectors()[collector].spec->name), .device = device.id, .channel = channel,
+                   .format = abi::FindChannelFormat(channel)};
   if (feed.format != nullptr) feed.file = FileOf(*feed.format, static_cast<uint32_t>(device.chip_id));
   feed.record_parts = SpecOf(collector).record_parts;
   feed.part_hz = PartRates(SpecOf(collector), options);
@@ -421,10 +418,8 @@ void ChannelArbiter::NoteDataLost(const Slot& slot) {
   const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
   const auto note = [&](const FeedTarget& target) {
     if (target.feed == nullptr) return;
-    ManifestLoss loss;
-    loss.reason = LossReason::kDriver;
-    loss.from_ns = std::max(run_ns, target.feed->options().session_start_ns);
-    loss.to_ns = now_ns;
+    ManifestLoss loss{.reason = LossReason::kDriver,
+                      .from_ns = std::max(run_ns, target.feed->options().session_start_ns), .to_ns = now_ns};
     target.session->NoteLostBefore(target.feed, loss);
     target.session->EditManifest([text = fmt::format("device {} channel {}: the driver has lost records of it (it does not say how many)",
                                                      slot.device, slot.channel)](Manifest& manifest) {

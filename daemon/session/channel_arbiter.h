@@ -30,9 +30,9 @@ namespace profd {
 struct ClaimRequest {
   int device = 0;
   CollectorIndex collector = 0;
-  ChannelOptions options;
-  std::string owner;                     // session id, for messages to others
-  std::shared_ptr<WriterSession> dump;   // null: no dump
+  ChannelOptions options = {};
+  std::string owner = {};                     // session id, for messages to others
+  std::shared_ptr<WriterSession> dump = {};   // null: no dump
   int64_t session_start_ns = 0;          // H of this device in the dump
   int64_t since_ns = 0;  // with a dump: begins with what the flight recorder holds since then
   // The flight recorder's: stays for good, and alone it gets back the rate it asked for.

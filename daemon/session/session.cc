@@ -363,11 +363,8 @@ void Session::CloseDump() {
   if (output_.closing()) return;
   processes_->Finish();
   clocks_->End();
-  EndFacts end;
-  end.wall_ns = clocks_->end_wall_ns();
-  end.raw_ns = deps_.host.clock.MonotonicRawNs();
-  end.state = failure_.ok() ? DumpState::kDone : DumpState::kFailed;
-  end.reason = reason_;
+  EndFacts end{.wall_ns = clocks_->end_wall_ns(), .raw_ns = deps_.host.clock.MonotonicRawNs(),
+               .state = failure_.ok() ? DumpState::kDone : DumpState::kFailed, .reason = reason_};
   Manifest own;
   processes_->Describe(&own);
   output_.Close(

@@ -194,9 +194,7 @@ SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump, attach::Co
 HostFileBuffer& SessionActivity::BufferOf(ActivityFileId file) {
   std::unique_ptr<HostFileBuffer>& buffer = buffers_[static_cast<size_t>(file)];
   if (buffer != nullptr) return *buffer;
-  FeedOptions options;
-  options.collector = FileOf(file).collector;
-  options.record_bytes = FileOf(file).record_bytes;
+  FeedOptions options{.collector = std::string(FileOf(file).collector), .record_bytes = FileOf(file).record_bytes};
   buffer = std::make_unique<HostFileBuffer>(dump_, AddSessionFeed(*dump_, std::move(options)));
   return *buffer;
 }
@@ -420,9 +418,7 @@ void SessionActivity::End(int64_t now_raw_ns) {
 void SessionActivity::FlushNames() {
   for (const auto& [id, text] : names_.TakeFresh()) {
     if (names_buffer_ == nullptr) {
-      FeedOptions options;
-      options.collector = kActivityNamesCollector;
-      options.file = kActivityNamesFile;
+      FeedOptions options{.collector = std::string(kActivityNamesCollector), .file = std::string(kActivityNamesFile)};
       names_buffer_ = std::make_unique<HostFileBuffer>(dump_, AddSessionFeed(*dump_, std::move(options)));
     }
     line_.clear();

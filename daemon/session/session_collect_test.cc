@@ -16,20 +16,11 @@ using enum attach::CollectKind;
 using enum attach::CollectState;
 
 TrainingProcess Process(pid_t pid, std::optional<int> rank) {
-  TrainingProcess process;
-  process.pid = pid;
-  process.rank = rank;
-  process.attach_id = static_cast<uint64_t>(pid);
-  return process;
+  return {.pid = pid, .rank = rank, .attach_id = static_cast<uint64_t>(pid)};
 }
 
 attach::CollectorReport Reporting(CollectState state, CollectKinds kinds = {}, std::string detail = {}) {
-  attach::CollectorReport report;
-  report.provider = attach::CollectProvider::kMspti;
-  report.state = state;
-  report.kinds = kinds;
-  report.detail = std::move(detail);
-  return report;
+  return {.provider = attach::CollectProvider::kMspti, .state = state, .detail = std::move(detail), .kinds = kinds};
 }
 
 class SessionCollectTest : public ::testing::Test {
@@ -60,9 +51,7 @@ TEST_F(SessionCollectTest, FilesAreTheLastOfAProcess) {
   EXPECT_EQ(collect.Request().aclprof->bits, 0x812u);
   EXPECT_TRUE(collect.leaves_files());
   processes_.resize(2);
-  attach::CollectorReport report;
-  report.provider = attach::CollectProvider::kAclprof;
-  report.state = kOn;
+  attach::CollectorReport report{.provider = attach::CollectProvider::kAclprof, .state = kOn};
   collect.OnReport(processes_[0], report);
   report.state = kBusy;
   collect.OnReport(processes_[1], report);

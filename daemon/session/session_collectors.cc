@@ -88,12 +88,8 @@ void SessionCollectors::StartChannel(const PlannedCollector& planned, int id, in
     settled();
     return;
   }
-  ClaimRequest claim;
-  claim.device = id;
-  claim.collector = planned.index;
-  claim.options = planned.channel;
-  claim.owner = session_id_;
-  claim.dump = dump_;
+  ClaimRequest claim{.device = id, .collector = planned.index, .options = planned.channel, .owner = session_id_,
+                     .dump = dump_};
   // A device without clocks may report them later, and deliver.
   const ClockPair* clock = deps_.clocks.Of(id);
   claim.session_start_ns = clock == nullptr ? deps_.clocks.start_raw_ns() : clock->host_ns;

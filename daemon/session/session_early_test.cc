@@ -35,27 +35,17 @@ class SessionEarlyTest : public OneDumpTest {
   }
 
   static TrainingProcess Process(pid_t pid) {
-    TrainingProcess process;
-    process.pid = pid;
-    process.rank = pid - 101;
-    process.attach_id = static_cast<uint64_t>(pid);
-    return process;
+    return {.pid = pid, .rank = pid - 101, .attach_id = static_cast<uint64_t>(pid)};
   }
   void Take(SessionEarly* early, pid_t pid, const Mark& mark, uint64_t dropped = 0) {
     early->Take(Process(pid), {pid, pid - 101, {&mark, 1}, dropped});
   }
   void StepBegin(SessionEarly* early, pid_t pid, int64_t time_ns, int64_t step) {
-    Mark mark;
-    mark.time_ns = time_ns;
-    mark.kind = MarkKind::kStepBegin;
-    mark.value = step;
+    Mark mark{.time_ns = time_ns, .value = step, .kind = MarkKind::kStepBegin};
     Take(early, pid, mark);
   }
   void PutMark(SessionEarly* early, pid_t pid, int64_t time_ns, std::string name, uint64_t dropped = 0) {
-    Mark mark;
-    mark.time_ns = time_ns;
-    mark.kind = MarkKind::kMark;
-    mark.name = name;
+    Mark mark{.time_ns = time_ns, .kind = MarkKind::kMark, .name = name};
     Take(early, pid, mark, dropped);
     name.assign(name.size(), '#');  // the ring's bytes are another's then
   }
@@ -174,10 +164,7 @@ TEST_F(SessionEarlyTest, CountsRecordsOfTheSessionThatDoNotFit) {
 TEST_F(SessionEarlyTest, BatchesOfLossesAloneTakeSpaceAndAreCounted) {
   SessionEarly early(std::nullopt);
   Kernels(&early, 101, {kDumpStart + 5});
-  ActivityBatch lost;
-  lost.attach_id = 101;
-  lost.pid = 101;
-  lost.dropped = 1;
+  ActivityBatch lost{.attach_id = 101, .pid = 101, .dropped = 1};
   constexpr size_t kLost = SessionEarly::kMaxBytes / 64;
   for (size_t i = 0; i < kLost; ++i) early.Take(lost);
   early.HandOver(marks_.get(), activity_.get());
@@ -189,12 +176,7 @@ TEST_F(SessionEarlyTest, BatchesOfLossesAloneTakeSpaceAndAreCounted) {
 TEST_F(SessionEarlyTest, WhatWasCountedInBatchesThatDoNotFitStays) {
   SessionEarly early(std::nullopt);
   Kernels(&early, 102, {kDumpStart + 5, kDumpStart + 6});
-  ActivityBatch counts;
-  counts.attach_id = 102;
-  counts.pid = 102;
-  counts.dropped = 3;
-  counts.cost_ns = 40;
-  counts.names_refused = 5;
+  ActivityBatch counts{.attach_id = 102, .pid = 102, .dropped = 3, .cost_ns = 40, .names_refused = 5};
   early.Take(counts);
   early.Take(counts);
   for (size_t batch = 0; batch < kBatches; ++batch) Batch(&early, kDumpStart + static_cast<int64_t>(batch) * 1'000'000);

@@ -10,11 +10,8 @@ namespace profd {
 // A feed with its entry in the manifest, which shows that it runs. `options.file`, if any, is the one file all
 // of its text records go to.
 inline DumpFeed* AddSessionFeed(WriterSession& dump, FeedOptions options) {
-  ManifestChannel channel;
-  channel.collector = options.collector;
-  channel.device = options.device;
-  channel.file = options.file;
-  channel.state = "running";
+  ManifestChannel channel{.collector = options.collector, .device = options.device, .file = options.file,
+                          .state = "running"};
   DumpFeed* feed = dump.AddFeed(std::move(options));
   dump.EditManifest([channel = std::move(channel)](Manifest& manifest) {
     for (ManifestChannel& known : manifest.channels) {

@@ -53,15 +53,9 @@ class SessionFilesTest : public ::testing::Test, public ProcessFilesDump {
   }
   void Take(pid_t pid, int code = 0, const std::string& detail = "") {
     control_.RunAndWait([&] {
-      TrainingProcess process;
-      process.pid = pid;
-      process.attach_id = static_cast<uint64_t>(pid);
-      process.uid = ::geteuid();
-      attach::CollectorReport report;
-      report.session_id = "s";
-      report.state = attach::CollectState::kFiles;
-      report.code = code;
-      report.detail = detail;
+      TrainingProcess process{.pid = pid, .uid = ::geteuid(), .attach_id = static_cast<uint64_t>(pid)};
+      attach::CollectorReport report{.session_id = "s", .state = attach::CollectState::kFiles, .code = code,
+                                     .detail = detail};
       files_->Take(process, report,
                    std::make_shared<UniqueFd>(::open(process_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
     });

@@ -29,9 +29,7 @@ SessionJob::SessionJob(JobDirectory* directory_or_null, SessionTargets targets,
     if (process.attached()) attached_.insert(process.attach_id);
   }
   for (pid_t pid : targets_.unknown_pids) {
-    TrainingProcess process;
-    process.pid = pid;
-    process.start_ticks = processes_.StartTimeOf(pid).value_or(0);
+    TrainingProcess process{.pid = pid, .start_ticks = processes_.StartTimeOf(pid).value_or(0)};
     members_.try_emplace(pid, process);
   }
 }

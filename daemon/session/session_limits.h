@@ -15,9 +15,9 @@
 namespace profd {
 
 struct SessionBrief {
-  std::string id;
+  std::string id = {};
   uint32_t uid = 0;
-  std::string job_id;
+  std::string job_id = {};
   uint32_t priority = 0;
   uint64_t order = 0;        // later sessions have higher ones
   bool ending = false;

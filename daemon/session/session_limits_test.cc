@@ -23,11 +23,8 @@ class SessionLimitsTest : public ::testing::Test {
     config_.max_dump_mb_per_uid = 100;
   }
   SessionBrief& Add(uint32_t uid, uint32_t priority = 5) {
-    SessionBrief brief;
-    brief.id = "s" + std::to_string(live_.size());
-    brief.uid = uid;
-    brief.priority = priority;
-    brief.order = live_.size();
+    SessionBrief brief{.id = "s" + std::to_string(live_.size()), .uid = uid, .priority = priority,
+                       .order = live_.size()};
     live_.push_back(brief);
     return live_.back();
   }

@@ -16,10 +16,7 @@ int RankOrder(const std::optional<int>& rank) {
 
 std::unique_ptr<HostFileBuffer> NewTextBuffer(const std::shared_ptr<WriterSession>& dump, std::string_view collector, int device,
                                          std::string_view file) {
-  FeedOptions options;
-  options.collector = collector;
-  options.device = device;
-  options.file = file;
+  FeedOptions options{.collector = std::string(collector), .device = device, .file = std::string(file)};
   return std::make_unique<HostFileBuffer>(dump, AddSessionFeed(*dump, std::move(options)));
 }
 
@@ -181,9 +178,7 @@ void SessionMarks::EditManifest(Manifest* manifest) const {
   if (ring_lost_ == 0) return;
   auto found = std::ranges::find(manifest->channels, kMarksCollector, &ManifestChannel::collector);
   if (found == manifest->channels.end()) {
-    ManifestChannel channel;
-    channel.collector = kMarksCollector;
-    channel.state = "finished";
+    ManifestChannel channel{.collector = std::string(kMarksCollector), .state = "finished"};
     manifest->channels.push_back(std::move(channel));
     found = manifest->channels.end() - 1;
   }

@@ -31,18 +31,10 @@ class SessionMarksTest : public OneDumpTest {
     marks_ = std::make_unique<SessionMarks>(session_, devices, kStart);
   }
   static TrainingProcess Process(pid_t pid, int rank) {
-    TrainingProcess process;
-    process.pid = pid;
-    process.rank = rank;
-    process.devices = {0, 1};
-    return process;
+    return {.pid = pid, .rank = rank, .devices = {0, 1}};
   }
   void Take(const TrainingProcess& process, int64_t after_ns, attach::MarkKind kind, int64_t step, int32_t thread = 1) {
-    Mark mark;
-    mark.thread = thread;
-    mark.time_ns = kStart + after_ns;
-    mark.kind = kind;
-    mark.value = step;
+    Mark mark{.time_ns = kStart + after_ns, .value = step, .thread = thread, .kind = kind};
     marks_->Take(process, {process.pid, process.rank, {&mark, 1}, 0});
   }
   std::vector<Step> Finish() {
@@ -121,12 +113,8 @@ TEST_F(SessionMarksTest, AStepHasNoMoreThanTwoRecords) {
 }
 
 TEST_F(SessionMarksTest, StacksAreAFileOfTheirOwnWhereTheyAreWanted) {
-  Mark frame;
-  frame.time_ns = kStart + 20;
-  frame.thread = 70;
-  frame.kind = attach::MarkKind::kFrame;
-  frame.value = int64_t{3} << 32 | 5;
-  frame.name = "train.py:step\t:7";
+  Mark frame{.time_ns = kStart + 20, .value = int64_t{3} << 32 | 5, .thread = 70, .kind = attach::MarkKind::kFrame,
+             .name = "train.py:step\t:7"};
   Mark stack = frame;
   stack.time_ns = kStart + 30;
   stack.kind = attach::MarkKind::kStack;
@@ -156,9 +144,7 @@ TEST_F(SessionMarksTest, NothingMarkedNothingWritten) {
 }
 
 TEST_F(SessionMarksTest, LossesAreInTheManifest) {
-  Mark mark;
-  mark.time_ns = kStart + 1;
-  mark.name = "x";
+  Mark mark{.time_ns = kStart + 1, .name = "x"};
   marks_->Take(Process(7, 0), {7, 0, {&mark, 1}, 5});
   marks_->Take(Process(7, 0), {7, 0, {}, 2});
   Finish();

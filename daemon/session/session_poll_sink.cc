@@ -38,9 +38,7 @@ SessionPollSink::SessionPollSink(const MetricStore& store,
                                  const CollectorSpec& spec, double hz)
     : store_(store), dump_(std::move(dump_or_null)), vendor_files_(spec.vendor_files) {
   if (dump_ == nullptr) return;
-  FeedOptions options;
-  options.collector = spec.name;
-  options.hz = hz;
+  FeedOptions options{.collector = std::string(spec.name), .hz = hz};
   text_records_.emplace(dump_, dump_->AddFeed(std::move(options)));
 }
 

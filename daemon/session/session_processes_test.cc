@@ -47,21 +47,15 @@ class SessionProcessesTest : public ::testing::Test {
         writer_(DumpRoot::Open(tmp_.path() + "/root").value(), clock_, pool_, {.min_free_bytes = 0}) {
     for (const int rank : {0, 1}) {
       processes_of_node_.alive[10 + rank] = {};
-      TrainingProcess process;
-      process.pid = 10 + rank;
-      process.job_id = "job";
-      process.rank = rank;
-      process.attach_id = static_cast<uint64_t>(rank + 1);
+      TrainingProcess process{.pid = 10 + rank, .job_id = "job", .rank = rank,
+                              .attach_id = static_cast<uint64_t>(rank + 1)};
       directory_.Add(process);
     }
   }
 
   // As admission makes a request for the job.
   void Make() {
-    SessionTargets targets;
-    targets.job_id = "job";
-    targets.processes = directory_.Processes();
-    targets.bound = true;
+    SessionTargets targets{.job_id = "job", .processes = directory_.Processes(), .bound = true};
     const SessionProcesses::Deps deps{control_, host_, processes_of_node_, &directory_, &copier_};
     processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Request{spec_, plan_, "s-1", Myself(), std::move(targets)});
     processes_->Watch(session_);
@@ -109,19 +103,14 @@ class SessionProcessesTest : public ::testing::Test {
   // Marks of one step of a rank, in its ring, so long after now.
   void KeepStep(uint64_t attach_id, int64_t step, int64_t begin_ns, int64_t end_ns) {
     for (const bool begin : {true, false}) {
-      Mark mark;
-      mark.time_ns = clock_.MonotonicRawNs() + (begin ? begin_ns : end_ns);
-      mark.kind = begin ? attach::MarkKind::kStepBegin : attach::MarkKind::kStepEnd;
-      mark.value = step;
+      Mark mark{.time_ns = clock_.MonotonicRawNs() + (begin ? begin_ns : end_ns), .value = step,
+                .kind = begin ? attach::MarkKind::kStepBegin : attach::MarkKind::kStepEnd};
       directory_.Keep(attach_id, mark, "");
     }
   }
   void Collector(uint64_t attach_id, attach::CollectState state, attach::CollectKinds kinds = {attach::CollectKind::kKernel}) {
-    attach::CollectorReport report;
-    report.session_id = "s-1";
-    report.provider = attach::CollectProvider::kMspti;
-    report.state = state;
-    report.kinds = kinds;
+    attach::CollectorReport report{.session_id = "s-1", .provider = attach::CollectProvider::kMspti, .state = state,
+                                   .kinds = kinds};
     directory_.ReportCollector(attach_id, report);
     time_.RunReady();
   }
@@ -193,12 +182,8 @@ TEST_F(SessionProcessesTest, StepsInTheRingAtTheStopCount) {
 }
 
 TEST_F(SessionProcessesTest, DescribesWhenAProcessJoined) {
-  TrainingProcess late;
-  late.pid = 12;
-  late.job_id = "job";
-  late.rank = 2;
-  late.attach_id = 3;
-  late.attached_raw_ns = clock_.MonotonicRawNs() + 5;
+  TrainingProcess late{.pid = 12, .job_id = "job", .rank = 2, .attach_id = 3,
+                       .attached_raw_ns = clock_.MonotonicRawNs() + 5};
   processes_of_node_.alive[late.pid] = {};
   directory_.Add(late);
   Make();
@@ -381,10 +366,8 @@ TEST_F(SessionProcessesTest, WarnsOfFilesThatAreNotComplete) {
   plan_.aclprof = attach::AclprofRequest{0x826, 2, {}};
   Make();
   Begin(Dump());
-  attach::CollectorReport report;
-  report.session_id = "s-1";
-  report.provider = attach::CollectProvider::kAclprof;
-  report.state = attach::CollectState::kFiles;
+  attach::CollectorReport report{.session_id = "s-1", .provider = attach::CollectProvider::kAclprof,
+                                 .state = attach::CollectState::kFiles};
   const TempDir written;
   for (const uint64_t attach_id : {1, 2}) {
     report.code = attach_id == 1 ? 500005 : 0;

@@ -16,14 +16,10 @@ namespace {
 
 SessionBrief BriefOf(const SessionRecord& record) {
   const Session& session = *record.live;
-  SessionBrief brief;
-  brief.id = session.id();
-  brief.uid = record.uid;
-  brief.job_id = session.spec().target().job_id();
-  brief.priority = PriorityOf(session.spec());
-  brief.order = record.order;
-  brief.ending = session.state() == v1::Session::STATE_STOPPING || session.finished();
-  brief.end_wall_ns = session.KnownEndWallNs();
+  SessionBrief brief{.id = session.id(), .uid = record.uid, .job_id = session.spec().target().job_id(),
+                     .priority = PriorityOf(session.spec()), .order = record.order,
+                     .ending = session.state() == v1::Session::STATE_STOPPING || session.finished(),
+                     .end_wall_ns = session.KnownEndWallNs()};
   if (session.spec().no_dump()) return brief;
   brief.written = session.output().bytes();
   if (session.plan().storage_limited) brief.reserved = session.plan().max_bytes;
@@ -39,12 +35,8 @@ std::string NewId() {
 }
 
 KeptDump NewDump(std::string_view path, const std::string& session_id, uint32_t uid, const v1::SessionSpec& spec) {
-  KeptDump dump;
-  dump.name = BaseName(path);
-  dump.uid = uid;
-  dump.session_id = session_id;
-  dump.job_id = spec.target().job_id();
-  dump.label = spec.label();
+  KeptDump dump{.name = std::string(BaseName(path)), .uid = uid, .session_id = session_id, .job_id = spec.target().job_id(),
+                .label = spec.label()};
   if (auto fleet = spec.metadata().find(kFleetMetadata); fleet != spec.metadata().end()) dump.fleet = fleet->second;
   return dump;
 }

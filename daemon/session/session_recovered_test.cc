@@ -6,20 +6,11 @@ namespace profd {
 namespace {
 
 ManifestChannel Channel(std::string collector, int device, uint32_t channel, std::string state) {
-  ManifestChannel entry;
-  entry.collector = std::move(collector);
-  entry.device = device;
-  entry.channel = channel;
-  entry.state = std::move(state);
-  return entry;
+  return {.collector = std::move(collector), .device = device, .channel = channel, .state = std::move(state)};
 }
 
 TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
-  Manifest manifest;
-  manifest.session_id = "s";
-  manifest.state = DumpState::kDone;
-  manifest.marks = 7;
-  manifest.aged_for_space = 4;
+  Manifest manifest{.state = DumpState::kDone, .aged_for_space = 4, .session_id = "s", .marks = 7};
   ManifestChannel nic = Channel("nic", 0, 129, "finished");
   nic.records = 90;
   nic.bytes = 900;
@@ -103,9 +94,7 @@ TEST(SessionFoundTest, CountsWhatProcessesRecorded) {
 
 // docs/dumps.md: steps are recorded whenever a process reports them, marks if the session has msproftx on.
 TEST(SessionFoundTest, HasARowOfStacksAndNoneOfMarksThatWereNotWanted) {
-  Manifest manifest;
-  manifest.state = DumpState::kDone;
-  manifest.marks = 20;
+  Manifest manifest{.state = DumpState::kDone, .marks = 20};
   manifest.options = {{"task_time", "l1", "", ""}, {"msproftx", "off", "", ""}, {"TORCH_CALL_STACK", "on", "on", ""}};
   manifest.channels = {Channel("marks", -1, 0, "finished"), Channel("stacks", -1, 0, "finished")};
   manifest.channels.back().records = 149;

@@ -34,12 +34,8 @@ state::StoredProcess ToStored(const TrainingProcess& process) {
 }
 
 TrainingProcess FromStored(const state::StoredProcess& stored) {
-  TrainingProcess process;
-  process.pid = stored.pid();
-  process.start_ticks = stored.start_ticks();
-  process.uid = stored.uid();
-  process.gid = stored.gid();
-  process.job_id = stored.job_id();
+  TrainingProcess process{.pid = stored.pid(), .start_ticks = stored.start_ticks(), .uid = stored.uid(),
+                          .gid = stored.gid(), .job_id = stored.job_id()};
   if (stored.has_rank()) process.rank = stored.rank();
   if (stored.has_local_rank()) process.local_rank = stored.local_rank();
   process.world_size = stored.world_size();
@@ -150,13 +146,9 @@ Peer PeerOf(const state::StoredSession& stored) {
 SessionTargets TargetsOf(const state::StoredSession& session, bool same_boot) {
   const state::StoredTargets& stored = session.targets();
   const v1::SessionSpec::Target& target = session.spec().target();
-  SessionTargets targets;
-  targets.job_id = target.job_id();
-  targets.ranks = {target.ranks().begin(), target.ranks().end()};
-  targets.pids = {stored.pids().begin(), stored.pids().end()};
-  targets.admin = session.peer().admin();
-  targets.uid = session.peer().uid();
-  targets.bound = stored.bound();
+  SessionTargets targets{.job_id = target.job_id(), .ranks = {target.ranks().begin(), target.ranks().end()},
+                         .pids = {stored.pids().begin(), stored.pids().end()}, .admin = session.peer().admin(),
+                         .uid = session.peer().uid(), .bound = stored.bound()};
   std::set<int> devices(stored.devices().begin(), stored.devices().end());
   for (const state::StoredProcess& process : stored.processes()) {
     targets.processes.push_back(FromStored(process));

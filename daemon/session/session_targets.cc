@@ -105,10 +105,7 @@ bool SessionTargets::Matches(const TrainingProcess& process) const {
 
 Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, const Peer& peer,
                                       std::span<const TrainingProcess> known) {
-  SessionTargets targets;
-  targets.admin = peer.admin;
-  targets.uid = peer.uid;
-  targets.job_id = target.job_id();
+  SessionTargets targets{.job_id = target.job_id(), .admin = peer.admin, .uid = peer.uid};
   for (uint32_t rank : target.ranks()) targets.ranks.insert(static_cast<int>(rank));
   if (!targets.ranks.empty() && targets.job_id.empty()) {
     return InvalidArgument("ranks need a job_id: they are ranks of a job");

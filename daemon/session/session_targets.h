@@ -16,19 +16,19 @@
 namespace profd {
 
 struct SessionTargets {
-  std::string job_id;
-  std::set<int> ranks;   // empty = all
-  std::set<pid_t> pids;  // the job's processes it is narrowed to, or named without a job; empty = all
+  std::string job_id = {};
+  std::set<int> ranks = {};   // empty = all
+  std::set<pid_t> pids = {};  // the job's processes it is narrowed to, or named without a job; empty = all
   bool admin = false;    // may act on the processes of all users
   uint32_t uid = UINT32_MAX;
-  std::vector<TrainingProcess> processes;  // known when it was requested
+  std::vector<TrainingProcess> processes = {};  // known when it was requested
   // Devices and the end of the session follow from the processes; otherwise the complete node is meant
   // and the processes only take part with their marks and steps.
   bool bound = false;
-  std::vector<int> devices;  // of the processes, if bound
+  std::vector<int> devices = {};  // of the processes, if bound
   // Processes named by pid of which nothing more is known (host_sys): they too keep a session alive.
-  std::set<pid_t> unknown_pids;
-  std::vector<std::string> warnings;
+  std::set<pid_t> unknown_pids = {};
+  std::vector<std::string> warnings = {};
 
   // The job is yet to come.
   bool awaits() const { return bound && processes.empty(); }

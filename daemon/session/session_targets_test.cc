@@ -15,13 +15,7 @@ using ::testing::Not;
 
 TrainingProcess Process(pid_t pid, uint32_t uid, std::string job, int rank,
                         std::vector<int> devices) {
-  TrainingProcess process;
-  process.pid = pid;
-  process.uid = uid;
-  process.job_id = std::move(job);
-  process.rank = rank;
-  process.devices = std::move(devices);
-  return process;
+  return TrainingProcess{.pid = pid, .uid = uid, .job_id = std::move(job), .rank = rank, .devices = std::move(devices)};
 }
 
 class SessionTargetsTest : public ::testing::Test {

@@ -13,12 +13,8 @@ class TermsTest : public ::testing::Test {
 
   // About process 10.
   SessionJob JobOf10(bool bound) {
-    SessionTargets targets;
-    targets.job_id = "job";
-    targets.bound = bound;
-    TrainingProcess process;
-    process.pid = 10;
-    process.start_ticks = 110;
+    SessionTargets targets{.job_id = "job", .bound = bound};
+    TrainingProcess process{.pid = 10, .start_ticks = 110};
     targets.processes.push_back(process);
     return SessionJob(nullptr, targets, processes_, "session");
   }

@@ -95,14 +95,14 @@ struct StepReport {  // "step"
 // Answer to a SessionNotice with a request to collect, and again whenever something of it changes. Only to
 // a daemon whose welcome takes it.
 struct CollectorReport {  // "collector"
-  std::string session_id;
+  std::string session_id = {};
   CollectProvider provider = CollectProvider::kUnknown;
   CollectState state = CollectState::kOff;
   int code = 0;  // the vendor's; 0 = none
-  std::string detail;
-  CollectKinds kinds;  // that are collected
-  CollectKinds left_out;  // that are not, to stay within CollectRequest::max_permille; `detail` says it
-  std::string version;             // of the vendor's library
+  std::string detail = {};
+  CollectKinds kinds = {};  // that are collected
+  CollectKinds left_out = {};  // that are not, to stay within CollectRequest::max_permille; `detail` says it
+  std::string version = {};             // of the vendor's library
   bool has_ring = false;  // the descriptor of the activity ring is attached: once in a connection
   bool has_files = false;  // with kFiles: that of the directory does (O_RDONLY)
 };

@@ -62,14 +62,8 @@ class SessionManagerTest : public ::testing::Test {
   void Alive(pid_t pid, uint32_t uid) { processes_.alive[pid] = {uid, static_cast<uint64_t>(pid) + 100}; }
   void Dies(pid_t pid) { processes_.alive.erase(pid); }
   static TrainingProcess Process(pid_t pid, uint32_t uid, int rank, uint64_t attach_id) {
-    TrainingProcess process;
-    process.pid = pid;
-    process.start_ticks = static_cast<uint64_t>(pid) + 100;
-    process.uid = uid;
-    process.job_id = "job";
-    process.rank = rank;
-    process.attach_id = attach_id;
-    return process;
+    return {.pid = pid, .start_ticks = static_cast<uint64_t>(pid) + 100, .uid = uid, .job_id = "job", .rank = rank,
+            .attach_id = attach_id};
   }
   // Ranks 0 and 1 of Alice's job, attached as 1 and 2.
   void AttachTwo() {
@@ -141,12 +135,7 @@ class SessionManagerTest : public ::testing::Test {
     time_.RunReady();
   }
   Mark MarkNow(attach::MarkKind kind, int64_t value = 0) const {
-    Mark mark;
-    mark.time_ns = clock_.MonotonicRawNs();
-    mark.kind = kind;
-    mark.value = value;
-    mark.thread = 77;
-    return mark;
+    return {.time_ns = clock_.MonotonicRawNs(), .value = value, .thread = 77, .kind = kind};
   }
   size_t Dumps() {
     std::promise<size_t> count;
