@@ -34,11 +34,7 @@ uint32_t PeriodMs(double hz, uint32_t min_ms) {
 }
 
 ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms) {
-  ChannelRequest request;
-  request.channel = channel;
-  request.sample_period_ms = period_ms;
-  request.effective_hz = 1000.0 / period_ms;
-  return request;
+  return {.channel = channel, .sample_period_ms = period_ms, .effective_hz = 1000.0 / period_ms};
 }
 
 }  // namespace profd

@@ -132,7 +132,7 @@ struct ChannelRequest {
   uint32_t channel = 0;
   uint32_t sample_period_ms = 0;      // prof_start_para.sample_period
   bool task_scheduler_owned = false;  // PROF_TS_TYPE instead of PROF_PERIPHERAL_TYPE
-  std::vector<std::byte> user_data;   // copied by the driver during the call
+  std::vector<std::byte> user_data = {};   // copied by the driver during the call
   double effective_hz = 0;            // after rounding to the driver's period; 0 = event driven
 };
 

@@ -56,20 +56,16 @@ std::unique_ptr<Attribution> NewAttribution(Attribution::Deps deps, const Daemon
 }  // namespace
 
 QuotaLimits QuotaOf(const DaemonConfig& config) {
-  QuotaLimits limits;
-  limits.total = static_cast<uint64_t>(config.max_total_mb) << 20;
-  limits.per_uid = static_cast<uint64_t>(config.max_kept_mb_per_uid) << 20;
-  limits.pinned_per_uid = static_cast<uint64_t>(config.max_pinned_mb_per_uid) << 20;
-  return limits;
+  return {.total = static_cast<uint64_t>(config.max_total_mb) << 20,
+          .per_uid = static_cast<uint64_t>(config.max_kept_mb_per_uid) << 20,
+          .pinned_per_uid = static_cast<uint64_t>(config.max_pinned_mb_per_uid) << 20};
 }
 
 DumpWriter::Options WriterOptionsOf(const DaemonConfig& config) {
-  DumpWriter::Options result;
-  result.queue_bytes = static_cast<uint64_t>(config.queue_mb) << 20;
-  result.flush_interval_ns = config.flush_interval_ms * kNsPerMs;
-  result.min_free_bytes = static_cast<uint64_t>(config.min_free_mb) << 20;
-  result.sync_interval_ns = config.sync_interval_ms * kNsPerMs;
-  return result;
+  return {.queue_bytes = static_cast<uint64_t>(config.queue_mb) << 20,
+          .flush_interval_ns = config.flush_interval_ms * kNsPerMs,
+          .min_free_bytes = static_cast<uint64_t>(config.min_free_mb) << 20,
+          .sync_interval_ns = config.sync_interval_ms * kNsPerMs};
 }
 
 Status App::Impl::Build() {

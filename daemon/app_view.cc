@@ -106,11 +106,8 @@ void App::Impl::UpdateSelfMetrics() {
 
 void App::Impl::ShowPage() {
   if (!web->WantsView()) return;
-  NodeView view;
-  view.version = PROFD_VERSION;
-  view.hostname = node->facts().hostname;
-  view.simulated = options.simulated;
-  view.driver_problem = NoDevices(node->report());
+  NodeView view{.version = PROFD_VERSION, .hostname = node->facts().hostname, .simulated = options.simulated,
+                .driver_problem = NoDevices(node->report())};
   for (const DeviceInfo& device : node->host().devices) {
     const DeviceRecord* record = health->Of(device.id);
     const DeviceHealth state = record == nullptr ? DeviceHealth() : record->health;

@@ -25,9 +25,7 @@ TEST(BlockPoolTest, ABlockKeepsItsBytesAndFactsUntilTheLastRef) {
   BlockPool pool(1 << 20);
   BlockBuilder builder = pool.Get(100);
   std::memcpy(builder.buffer().data(), "hello", 5);
-  BlockInfo info;
-  info.device = 3;
-  info.seq = 9;
+  BlockInfo info{.device = 3, .seq = 9};
   BlockRef block = std::move(builder).Finish(info, 5);
   EXPECT_FALSE(builder);  // NOLINT: moved-from on purpose
   BlockRef other = block;

@@ -68,14 +68,10 @@ std::map<int, uint64_t> ChannelPump::PollErrors() const {
 
 PumpStats ChannelPump::stats() const {
   MutexLock lock(core_->guard_mutex);
-  PumpStats stats;
-  stats.polls = core_->polls.load(std::memory_order_relaxed);
-  stats.hits = core_->hits.load(std::memory_order_relaxed);
-  stats.foreign_hits = core_->foreign_hits.load(std::memory_order_relaxed);
-  stats.threads_started = core_->threads_started;
-  stats.threads_abandoned = core_->abandoned;
-  stats.running = core_->active != nullptr;
-  return stats;
+  return {.polls = core_->polls.load(std::memory_order_relaxed), .hits = core_->hits.load(std::memory_order_relaxed),
+          .foreign_hits = core_->foreign_hits.load(std::memory_order_relaxed),
+          .threads_started = core_->threads_started, .threads_abandoned = core_->abandoned,
+          .running = core_->active != nullptr};
 }
 
 bool ChannelPump::IsDeviceStuck(uint32_t device) const { return core_->table->IsStuck(device); }

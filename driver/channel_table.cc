@@ -318,13 +318,8 @@ void ChannelTable::Deliver(Channel& channel, std::span<const std::byte> bytes, u
     return;
   }
   std::memcpy(builder.buffer().data(), bytes.data(), bytes.size());
-  BlockInfo info;
-  info.device = channel.device;
-  info.channel = channel.channel;
-  info.seq = seq;
-  info.epoch = channel.epoch;
-  info.records = static_cast<uint32_t>(records);
-  info.host_ns = clock_.MonotonicRawNs();
+  BlockInfo info{.device = channel.device, .channel = channel.channel, .seq = seq, .epoch = channel.epoch,
+                 .records = static_cast<uint32_t>(records), .host_ns = clock_.MonotonicRawNs()};
   channel.counts.records.fetch_add(records, kRelaxed);
   channel.counts.blocks.fetch_add(1, kRelaxed);
   sink_.OnBlock(std::move(builder).Finish(info, bytes.size()));

@@ -5,10 +5,8 @@
 namespace profd {
 
 Result<DcmiLibrary> LoadDcmiLibrary(const DcmiLibraryOptions& options) {
-  DlOptions search;
-  search.configured_path = options.configured_path;
-  search.trust_unsafe_path = options.trust_unsafe_path;
-  search.soname = "libdcmi.so";
+  DlOptions search{.configured_path = options.configured_path, .soname = "libdcmi.so",
+                   .trust_unsafe_path = options.trust_unsafe_path};
   // dcmi-and-metrics 1.1.
   search.usual_folders = {"/usr/local/dcmi", "/usr/local/Ascend/driver/lib64",
                           "/usr/local/Ascend/driver/lib64/common",

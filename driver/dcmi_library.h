@@ -17,7 +17,7 @@ struct DcmiLibrary {
 };
 
 struct DcmiLibraryOptions {
-  std::string configured_path;     // tried alone when set
+  std::string configured_path = {};     // tried alone when set
   bool trust_unsafe_path = false;  // see DlOptions
 };
 

@@ -58,10 +58,7 @@ ClockPair CorrelateHostClock(const Clock& clock) {
   uint64_t t1 = clock.CpuCounter();
   int64_t host_ns = clock.MonotonicRawNs();
   uint64_t t2 = clock.CpuCounter();
-  ClockPair pair;
-  pair.host_ns = host_ns;
-  pair.host_count = Middle(t1, t2);
-  return pair;
+  return {.host_ns = host_ns, .host_count = Middle(t1, t2)};
 }
 
 }  // namespace profd

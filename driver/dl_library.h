@@ -13,11 +13,11 @@ namespace profd {
 
 struct DlOptions {
   // Tried alone when set: an operator who names a file does not want another one.
-  std::string configured_path;
+  std::string configured_path = {};
   // Otherwise: this name through the loader's own search (LD_LIBRARY_PATH, ldconfig), ...
-  std::string soname;
+  std::string soname = {};
   // ... then <folder>/<soname>, in order.
-  std::vector<std::string> usual_folders;
+  std::vector<std::string> usual_folders = {};
   // Skips the ownership checks. For processes without privileges, or on an operator's explicit
   // word.
   bool trust_unsafe_path = false;

@@ -33,7 +33,7 @@ struct HalSymbols {
 };
 
 struct HalOptions {
-  std::string hal_path;  // --hal-library; empty: search (see DlOptions)
+  std::string hal_path = {};  // --hal-library; empty: search (see DlOptions)
   bool trust_unsafe_path = false;
   std::vector<std::string> usual_folders = {"/usr/local/Ascend/driver/lib64/driver",
                                             "/usr/local/Ascend/driver/lib64/common",

@@ -48,7 +48,7 @@ std::vector<HccnPort> ParseHccnPorts(std::string_view text);
 inline constexpr std::string_view kHccnToolPath = "/usr/local/Ascend/driver/tools/hccn_tool";
 
 struct HccnToolOptions {
-  std::string path;                    // of the program
+  std::string path = {};                    // of the program
   int64_t timeout_ns = 5'000'000'000;  // per run
   size_t max_output = 1 << 20;
   bool require_safe = true;                   // program and folders must be root's alone

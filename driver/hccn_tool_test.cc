@@ -22,10 +22,7 @@ using ::testing::Not;
 using testing::ScriptFolder;
 
 HccnToolOptions OptionsOf(std::string path) {
-  HccnToolOptions options;
-  options.path = std::move(path);
-  options.require_safe = false;
-  return options;
+  return {.path = std::move(path), .require_safe = false};
 }
 
 Result<std::string> RunHccnTool(const HccnToolOptions& options, int physical_id, std::string_view what) {

@@ -49,12 +49,8 @@ bool ClosedSlices::Compress(const DumpFile& file, const SliceEntry& slice, uint3
   if (compressor_ == nullptr) return false;
   // Beside a slice its compressed copy needs space for a moment.
   if (options_.most_bytes > 0 && slice.bytes > options_.most_bytes) return false;
-  SliceCompressor::Job job;
-  job.id = JobOf(file.number, number);
-  job.dir = CopyOf(file.folder->data.get());
-  job.name = file.writer->SliceName(number);
-  job.bytes = slice.bytes;
-  job.crc32c = slice.crc32c;
+  SliceCompressor::Job job{.id = JobOf(file.number, number), .dir = CopyOf(file.folder->data.get()),
+                           .name = file.writer->SliceName(number), .bytes = slice.bytes, .crc32c = slice.crc32c};
   return job.dir.valid() && compressor_->Take(std::move(job));
 }
 

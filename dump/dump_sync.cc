@@ -3,12 +3,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
-
-#include "base/clock.h"
 
 namespace profd {
 
@@ -57,30 +54,16 @@ bool DumpSync::Push(Job job, bool must) {
 }
 
 bool DumpSync::Take(UniqueFd fd, SyncMode what, const Outcome& outcome) {
-  if (!fd.valid()) return false;
-  Job job;
-  job.fd = std::move(fd);
-  job.what = what;
-  job.outcome = outcome;
-  return Push(std::move(job), false);
+  return fd.valid() && Push({.fd = std::move(fd), .what = what, .outcome = outcome}, false);
 }
 
 bool DumpSync::Replace(UniqueFd fd, std::shared_ptr<PendingReplacement> replacement,
                        const Outcome& outcome) {
-  Job job;
-  job.fd = std::move(fd);
-  job.outcome = outcome;
-  job.replacement = std::move(replacement);
-  return Push(std::move(job), false);
+  return Push({.fd = std::move(fd), .outcome = outcome, .replacement = std::move(replacement)}, false);
 }
 
 void DumpSync::Then(UniqueFd volume, const Outcome& outcome, std::function<void()> done) {
-  Job job;
-  job.fd = std::move(volume);
-  job.what = SyncMode::kVolume;
-  job.outcome = outcome;
-  job.done = std::move(done);
-  Push(std::move(job), true);
+  Push({.fd = std::move(volume), .what = SyncMode::kVolume, .outcome = outcome, .done = std::move(done)}, true);
 }
 
 bool DumpSync::idle() const {
@@ -117,8 +100,6 @@ void DumpSync::Run() {
 }
 
 void DumpSync::Do(Job& job) {
-  const SystemClock clock;
-  const int64_t before = clock.SteadyNs();
   int failed = 0;
   if (job.fd.valid()) {
     if (job.what == SyncMode::kStart) {
@@ -142,12 +123,10 @@ void DumpSync::Do(Job& job) {
       job.replacement->CallOff();
     }
   }
-  const int64_t took = clock.SteadyNs() - before;
   {
     MutexLock lock(mutex_);
     if (job.what != SyncMode::kStart) ++stats_.synced;
     if (failed != 0) ++stats_.errors;
-    stats_.longest_ns = std::max(stats_.longest_ns, took);
   }
   if (job.done) job.done();
 }

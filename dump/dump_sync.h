@@ -69,18 +69,17 @@ class DumpSync {
     uint64_t synced = 0;
     uint64_t turned_away = 0;
     uint64_t errors = 0;
-    int64_t longest_ns = 0;  // that one file took
   };
   Stats stats() const;
 
  private:
   static constexpr size_t kMaxWaiting = 1024;
   struct Job {
-    UniqueFd fd;
+    UniqueFd fd = {};
     SyncMode what = SyncMode::kSync;
-    Outcome outcome;
-    std::shared_ptr<PendingReplacement> replacement;
-    std::function<void()> done;
+    Outcome outcome = nullptr;
+    std::shared_ptr<PendingReplacement> replacement = nullptr;
+    std::function<void()> done = nullptr;
   };
   bool Push(Job job, bool must);
   void Run();

@@ -43,7 +43,7 @@ class GapDetector {
     bool polled = false;        // samples of a collector of ours, every `period_ns`
     // Where other runs of the channel begin, in order, on the timestamps' clock in ns. Each run has a rate of its own;
     // `period_ns` is that of the last.
-    std::vector<int64_t> runs_ns;
+    std::vector<int64_t> runs_ns = {};
   };
   // Between two timestamps of one series, on the timestamps' own clock in ns.
   struct Gap {

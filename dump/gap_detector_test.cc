@@ -28,17 +28,13 @@ void AddHbm(std::vector<std::byte>* bytes, uint64_t us, uint32_t event, uint32_t
 class GapDetectorTest : public testing::Test {
  protected:
   GapDetector Make(uint32_t channel, int64_t period_ns) {
-    GapDetector::Options options;
-    options.format = abi::FindChannelFormat(channel);
-    options.period_ns = period_ns;
-    options.device_counter_hz = 50e6;
+    GapDetector::Options options{.format = abi::FindChannelFormat(channel), .period_ns = period_ns,
+                                 .device_counter_hz = 50e6};
     return {options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); }};
   }
   // Readings at these times in periods of 10 ms.
   void FeedReadings(const std::vector<double>& at) {
-    GapDetector::Options options;
-    options.period_ns = 10 * kMs;
-    options.polled = true;
+    GapDetector::Options options{.period_ns = 10 * kMs, .polled = true};
     GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
     for (double periods : at) {
       finder.FeedTimestamp(0, 1000 * kMs + static_cast<int64_t>(periods * 1e7));
@@ -59,10 +55,8 @@ class GapDetectorTest : public testing::Test {
     StreamFilterOptions thin{.format = abi::FindChannelFormat(9), .channel_period_ns = 10 * kMs,
                              .session_period_ns = period_ms * kMs};
     StreamFilter filter(thin);
-    GapDetector::Options options;
-    options.format = thin.format;
-    options.period_ns = thin.session_period_ns;
-    options.source_period_ns = thin.channel_period_ns;
+    GapDetector::Options options{.format = thin.format, .period_ns = thin.session_period_ns,
+                                 .source_period_ns = thin.channel_period_ns};
     GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
     finder.Feed(filter.Filter(AsBytes(Lines(at_ms)), at_ms.size()).bytes);
     finder.Finish();
@@ -154,9 +148,7 @@ TEST_F(GapDetectorTest, LinesOfOneInstantAreSeries) {
 }
 
 TEST_F(GapDetectorTest, AnotherRateIsJudgedByItself) {
-  GapDetector::Options options;
-  options.period_ns = 1000 * kMs;
-  options.polled = true;
+  GapDetector::Options options{.period_ns = 1000 * kMs, .polled = true};
   GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
   for (int64_t i = 0; i < 4; ++i) finder.FeedTimestamp(0, i * 1000 * kMs);
   finder.Restart(10 * kMs);
@@ -173,11 +165,8 @@ TEST_F(GapDetectorTest, AnotherRateIsJudgedByItself) {
 TEST_F(GapDetectorTest, EachRunOfAChannelHasItsOwnRate) {
   for (const int64_t source_period_ms : {0, 5}) {
     for (const int64_t slow_steps : {2, 5, 20}) {
-      GapDetector::Options options;
-      options.format = abi::FindChannelFormat(9);
-      options.period_ns = 10 * kMs;
-      options.source_period_ns = source_period_ms * kMs;
-      options.runs_ns = {60'015 * kMs};
+      GapDetector::Options options{.format = abi::FindChannelFormat(9), .period_ns = 10 * kMs,
+                                   .source_period_ns = source_period_ms * kMs, .runs_ns = {60'015 * kMs}};
       gaps_.clear();
       GapDetector finder(options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); });
       std::vector<int64_t> at;

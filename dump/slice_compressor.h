@@ -22,8 +22,8 @@ class SliceCompressor {
 
   struct Job {
     uint64_t id = 0;  // the caller's
-    UniqueFd dir;     // where the slice lies
-    std::string name;
+    UniqueFd dir = {};     // where the slice lies
+    std::string name = {};
     uint64_t bytes = 0;
     uint32_t crc32c = 0;  // what is read must have it
   };

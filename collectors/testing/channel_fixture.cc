@@ -63,13 +63,8 @@ DeviceInfo MakeDevice(int chip_id) {
 }
 
 TimeBase MakeTimeBase() {
-  TimeBase time;
-  time.host_ns = 5'000'000'000'000;
-  time.device_ns = 1'000'000'000'000;
-  time.device_count = 50'000'000'000;
-  time.device_counter_hz = 50e6;
-  time.host_count = 1'000'000'000;
-  time.host_counter_hz = 100e6;
+  TimeBase time{.host_ns = 5'000'000'000'000, .device_ns = 1'000'000'000'000, .device_count = 50'000'000'000,
+                .device_counter_hz = 50e6, .host_count = 1'000'000'000, .host_counter_hz = 100e6};
   time.channel_start_ns = time.host_ns + 100'000'000;
   return time;
 }

@@ -23,11 +23,8 @@ LiveFindings ByShare(const LiveInput& input, double most, const Cost& cost, cons
   for (const RankFacts& rank : input.job.ranks) {
     const double cost_ms = cost(rank);
     if (rank.step_ms <= 0 || cost_ms <= 0) continue;
-    LiveFinding finding;
-    finding.rank = &rank;
-    finding.device = DeviceOf(rank);
-    finding.strength = cost_ms / rank.step_ms / most;
-    finding.cost_ms = cost_ms;
+    LiveFinding finding{.rank = &rank, .device = DeviceOf(rank), .strength = cost_ms / rank.step_ms / most,
+                        .cost_ms = cost_ms};
     describe(rank, &finding);
     findings.push_back(std::move(finding));
   }
@@ -102,10 +99,7 @@ LiveFindings FindFullMemory(const LiveInput& input) {
       const NpuFacts& device = found->second;
       if (!device.memory_bytes || !device.memory_used_bytes || *device.memory_bytes <= 0) continue;
       const double used = *device.memory_used_bytes / *device.memory_bytes;
-      LiveFinding finding;
-      finding.rank = &rank;
-      finding.device = id;
-      finding.strength = 1 + (used - most) / kMemorySpan;
+      LiveFinding finding{.rank = &rank, .device = id, .strength = 1 + (used - most) / kMemorySpan};
       if (finding.strength <= 0) continue;
       finding.what = fmt::format("{:.1f} % of the memory of NPU {} are in use", used * 100, device.npu);
       finding.evidence.push_back(fmt::format("{:.1f} of {:.1f} GiB", *device.memory_used_bytes / (1 << 30), *device.memory_bytes / (1 << 30)));

@@ -51,14 +51,10 @@ LiveFindings FindRankBehind(const LiveInput& input) {
   }
   if (last == nullptr || *last->step == *first->step) return {};
   const auto behind = static_cast<double>(*first->step) - static_cast<double>(*last->step);
-  LiveFinding finding;
-  finding.rank = last;
-  finding.device = DeviceOf(*last);
-  finding.strength = behind / input.limits.At("slow_rank", "steps_behind");
-  finding.what = fmt::format("{} is {:.0f} steps behind {}", NameOf(*last), behind, NameOf(*first));
-  finding.evidence = ClockEvidence(input, *last);
-  finding.step = last->step;
-  finding.confidence = Confidence::kLow;
+  LiveFinding finding{.rank = last, .device = DeviceOf(*last),
+                      .strength = behind / input.limits.At("slow_rank", "steps_behind"),
+                      .what = fmt::format("{} is {:.0f} steps behind {}", NameOf(*last), behind, NameOf(*first)),
+                      .evidence = ClockEvidence(input, *last), .confidence = Confidence::kLow, .step = last->step};
   finding.advice.emplace_back("Collect activity to see why (option task_time = l1).");
   return {finding};
 }
@@ -83,11 +79,9 @@ LiveFindings FindSlowRank(const LiveInput& input) {
   if (!slowest) return {};
   const RankFacts& rank = *ranks[slowest->index];
   const RankFacts& other = *ranks[slowest->index == 0 ? 1 : 0];
-  LiveFinding finding;
-  finding.rank = &rank;
-  finding.device = DeviceOf(rank);
-  finding.strength = slowest->share / input.limits.At("slow_rank", "difference");
-  finding.cost_ms = slowest->behind_ms;
+  LiveFinding finding{.rank = &rank, .device = DeviceOf(rank),
+                      .strength = slowest->share / input.limits.At("slow_rank", "difference"),
+                      .cost_ms = slowest->behind_ms};
   finding.what = communicates ? fmt::format("the others wait for {}: {:.1f} ms per step", NameOf(rank), slowest->behind_ms)
                               : fmt::format("{} computes {:.1f} ms per step longer than the others", NameOf(rank), slowest->behind_ms);
   finding.evidence.push_back(fmt::format("computation {:.1f} ms, free {:.1f} ms, waits {:.1f} ms; {}: {:.1f}, {:.1f}, {:.1f} ms",
@@ -116,11 +110,9 @@ LiveFindings FindSlowerComputation(const LiveInput& input) {
     std::string most;
     const double growth = KernelGrowth(rank, &most);
     if (growth <= 0) continue;
-    LiveFinding finding;
-    finding.rank = &rank;
-    finding.device = DeviceOf(rank);
-    finding.strength = growth / input.limits.At("computation_slower", "ratio");
-    finding.cost_ms = rank.now->computation_ms * growth / (1 + growth);
+    LiveFinding finding{.rank = &rank, .device = DeviceOf(rank),
+                        .strength = growth / input.limits.At("computation_slower", "ratio"),
+                        .cost_ms = rank.now->computation_ms * growth / (1 + growth)};
     if (*finding.cost_ms < input.limits.At("live", "step_share") * rank.now->step_ms()) continue;
     finding.what = fmt::format("the same kernels take {:.0f} % longer than before", growth * 100);
     if (!most.empty()) finding.evidence.push_back(std::move(most));
@@ -181,10 +173,7 @@ LiveFindings FindFreeTime(const LiveInput& input) {
     const double grown_ms = rank.before ? rank.now->free_ms - rank.before->free_ms : 0;
     const double by_growth = grown_ms / rank.now->step_ms() / input.limits.At("free_time", "grown");
     const double by_share = share / input.limits.At("free_time", "share");
-    LiveFinding finding;
-    finding.rank = &rank;
-    finding.device = DeviceOf(rank);
-    finding.strength = std::max(by_growth, by_share);
+    LiveFinding finding{.rank = &rank, .device = DeviceOf(rank), .strength = std::max(by_growth, by_share)};
     const bool grown = by_growth >= by_share;
     finding.cost_ms = grown ? grown_ms : rank.now->free_ms;
     finding.what = fmt::format("{:.1f} ms of a step ({:.0f} %) the device has nothing to do{}", rank.now->free_ms, share * 100,

@@ -60,12 +60,8 @@ LiveFindings FindHang(const LiveInput& input) {
   }
   // A hang is over with the next step, not when it gets shorter.
   if (strength < 1) return {};
-  LiveFinding finding;
-  finding.rank = first;
-  finding.device = DeviceOf(*first);
-  finding.strength = strength;
-  finding.since_ns = first->last_step_ns;
-  finding.step = first->step;
+  LiveFinding finding{.rank = first, .device = DeviceOf(*first), .strength = strength, .since_ns = first->last_step_ns,
+                      .step = first->step};
   const double seconds = static_cast<double>(input.job.now_ns - first->last_step_ns) / 1e9;
   finding.what = fmt::format("no step ends: {} has been in step {} for {:.0f} s, usual are {:.1f} ms", NameOf(*first),
                              first->step.value_or(0), seconds, first->step_ms);

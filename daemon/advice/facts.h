@@ -45,28 +45,28 @@ struct KernelTime {
 
 struct RankFacts {
   pid_t pid = 0;
-  std::optional<int> rank;
-  std::vector<int> devices;  // logical ids
+  std::optional<int> rank = {};
+  std::vector<int> devices = {};  // logical ids
   // Of its steps.
-  std::optional<int64_t> step;  // the last that began
+  std::optional<int64_t> step = {};  // the last that began
   bool in_step = false;
   int64_t last_step_ns = 0;  // when it last began or ended one; CLOCK_MONOTONIC_RAW
   uint64_t steps_done = 0;
-  std::vector<StepTime> steps;  // the last ones, oldest first
+  std::vector<StepTime> steps = {};  // the last ones, oldest first
   double step_ms = 0;           // median of the last ones; 0: not known
   double before_ms = 0;         // in the past; 0: not known
   char state = 0;               // of the process, as the kernel has it; 0: not looked at
   // While its activity is collected.
-  std::optional<StepShares> now;
-  std::optional<StepShares> before;
-  std::vector<KernelTime> kernels;  // most time first
+  std::optional<StepShares> now = {};
+  std::optional<StepShares> before = {};
+  std::vector<KernelTime> kernels = {};  // most time first
   double aicpu_ms = 0;              // per step
   uint64_t aicpu_kernels = 0;       // in the last seconds
   uint64_t compilations = 0;        // calls, the same
   double compile_api_ms = 0;        // per step
   int64_t last_kernel_ns = 0;       // when the last one ended; 0: not known
   // While its marks are taken.
-  HostShares host;
+  HostShares host = {};
 };
 
 // One device as it was read last. Rates are per second, over about the last half minute.
@@ -95,13 +95,13 @@ struct HostFacts {
 };
 
 struct JobFacts {
-  std::string job_id;
+  std::string job_id = {};
   uint32_t uid = 0;
   int world_size = 0;  // 0: not known
   int64_t now_ns = 0;  // CLOCK_MONOTONIC_RAW
-  std::vector<RankFacts> ranks;
-  std::map<int, NpuFacts> devices;  // of its ranks, by logical id
-  HostFacts host;
+  std::vector<RankFacts> ranks = {};
+  std::map<int, NpuFacts> devices = {};  // of its ranks, by logical id
+  HostFacts host = {};
   // Communication of the rank that has least of it, per step; 0: not known.
   double transfer_ms = 0;
   double transfer_before_ms = 0;

@@ -162,15 +162,8 @@ void RankHistory::TakeActivity(const ActivityBatch& batch) {
 }
 
 RankFacts RankHistory::Facts(const TrainingProcess& process, const LiveActivity& live, int64_t now_ns, const Rules& rules) {
-  RankFacts facts;
-  facts.pid = process.pid;
-  facts.rank = process.rank;
-  facts.devices = process.devices;
-  facts.step = step_;
-  facts.in_step = open_;
-  facts.last_step_ns = last_ns_;
-  facts.steps_done = done_;
-  facts.last_kernel_ns = std::min(last_kernel_ns_, now_ns);
+  RankFacts facts{.pid = process.pid, .rank = process.rank, .devices = process.devices, .step = step_, .in_step = open_,
+                  .last_step_ns = last_ns_, .steps_done = done_, .last_kernel_ns = std::min(last_kernel_ns_, now_ns)};
   FillSteps(&facts, now_ns, rules);
   FillHost(&facts, now_ns);
   if (live.window == nullptr) {

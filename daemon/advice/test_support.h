@@ -10,14 +10,8 @@ inline constexpr int64_t kTestNow = 1000 * kNsPerSecond;
 
 // Steps of 100 ms: 70 computation, 20 wait, 10 free.
 inline RankFacts WellRank(int rank) {
-  RankFacts facts;
-  facts.pid = 100 + rank;
-  facts.rank = rank;
-  facts.devices = {rank};
-  facts.step = 50;
-  facts.in_step = true;
-  facts.last_step_ns = kTestNow - 50 * kNsPerMs;
-  facts.steps_done = 50;
+  RankFacts facts{.pid = 100 + rank, .rank = rank, .devices = {rank}, .step = 50, .in_step = true,
+                  .last_step_ns = kTestNow - 50 * kNsPerMs, .steps_done = 50};
   for (int64_t i = 0; i < 20; ++i) facts.steps.push_back({30 + i, 100 * kNsPerMs, kTestNow - (20 - i) * 100 * kNsPerMs});
   facts.step_ms = facts.before_ms = 100;
   facts.now = facts.before = StepShares{70, 25, 20, 10};
@@ -26,11 +20,7 @@ inline RankFacts WellRank(int rank) {
 }
 
 inline JobFacts WellJob(int ranks = 4) {
-  JobFacts job;
-  job.job_id = "j";
-  job.uid = 1000;
-  job.world_size = ranks;
-  job.now_ns = kTestNow;
+  JobFacts job{.job_id = "j", .uid = 1000, .world_size = ranks, .now_ns = kTestNow};
   for (int rank = 0; rank < ranks; ++rank) {
     job.ranks.push_back(WellRank(rank));
     NpuFacts& device = job.devices[rank];

@@ -81,16 +81,9 @@ TEST(AttributionRows, ActivityOfProcessesThatAreCollectedFrom) {
   RoundInput input;
   input.processes = {ProcessOf(10, 1, "j", {0}), ProcessOf(11, 1, "j", {1})};
   for (TrainingProcess& process : input.processes) process.attach_id = 100;
-  ActivityAccount account;
-  account.begin_ns = 1'000'000'000;
-  account.end_ns = 9'000'000'000;
-  account.computation = 0.5;
-  account.communication = 0.375;
-  account.not_overlapped = 0.25;
-  account.free = 0.25;
-  account.kernels = 4000;
-  account.longest_ns = 1'500'000;
-  account.steps = 2;
+  ActivityAccount account{.begin_ns = 1'000'000'000, .end_ns = 9'000'000'000, .computation = 0.5,
+                          .communication = 0.375, .not_overlapped = 0.25, .free = 0.25, .kernels = 4000, .steps = 2,
+                          .longest_ns = 1'500'000};
   input.processes[0].activity = account;
   input.processes[0].lost_activity = 3;
   input.processes[1].activity = ActivityAccount();  // no second is complete

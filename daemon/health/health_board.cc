@@ -9,9 +9,7 @@ namespace profd {
 namespace {
 
 Verdict OfFault(const FaultFact& fault) {
-  HealthFacts facts;
-  facts.up = true;
-  facts.faults = {fault};
+  HealthFacts facts{.up = true, .faults = {fault}};
   return Judge(facts).verdict;
 }
 

@@ -15,13 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 
 HealthFacts Healthy(int device = 0) {
-  HealthFacts facts;
-  facts.device = device;
-  facts.npu = std::to_string(device);
-  facts.up = true;
-  facts.health_status = 0;
-  facts.faults_known = true;
-  return facts;
+  return {.device = device, .npu = std::to_string(device), .up = true, .health_status = 0, .faults_known = true};
 }
 
 const FaultFact kEccFault{"0x80E01801", "HBM multi-bit ECC error", "major"};

@@ -28,16 +28,16 @@ struct FaultFact {
 // What is known of one NPU now.
 struct HealthFacts {
   int device = 0;       // logical id
-  std::string npu;      // its label in metrics
-  std::string problem;  // why it cannot be used, in the drivers' words; empty: none
-  std::string unreadable;  // why libdcmi can tell nothing about it; empty: it can, or there is none
+  std::string npu = {};      // its label in metrics
+  std::string problem = {};  // why it cannot be used, in the drivers' words; empty: none
+  std::string unreadable = {};  // why libdcmi can tell nothing about it; empty: it can, or there is none
   bool hangs = false;   // it answers no call any more
-  std::string stuck_call;  // one that has not returned, while others do; empty: none
-  std::optional<bool> up;  // answers libdcmi
-  std::optional<int> health_status;
+  std::string stuck_call = {};  // one that has not returned, while others do; empty: none
+  std::optional<bool> up = {};  // answers libdcmi
+  std::optional<int> health_status = {};
   bool faults_known = false;
-  std::vector<FaultFact> faults;
-  std::vector<std::string> throttle_reasons;  // that hold now
+  std::vector<FaultFact> faults = {};
+  std::vector<std::string> throttle_reasons = {};  // that hold now
   double uncorrected_errors = 0;  // of memory, since the NPU started
 };
 

@@ -21,11 +21,7 @@ class NpuHealthTest : public ::testing::Test {
   NpuHealthTest() { clock_.Advance(kNsPerSecond); }
   // NPU 0 is well, NPU 1 as `problem` says.
   bool Update(const std::string& problem) {
-    HealthFacts well;
-    well.npu = "0";
-    well.up = true;
-    well.health_status = 0;
-    well.faults_known = true;
+    HealthFacts well{.npu = "0", .up = true, .health_status = 0, .faults_known = true};
     HealthFacts other = well;
     other.device = 1;
     other.npu = "5";

@@ -23,7 +23,7 @@ class ActivityViewTest : public ::testing::Test {
     EXPECT_TRUE(names_.Learn(1, "MatMul").ok());
     EXPECT_TRUE(names_.Learn(2, std::string(255, 'x') + "\xC3\xA4").ok());
     for (uint64_t id : {1, 2, 3}) {
-      TrainingProcess process{.pid = static_cast<pid_t>(10 + id), .uid = id == 3 ? 2000 : 1000,
+      TrainingProcess process{.pid = static_cast<pid_t>(10 + id), .uid = id == 3 ? 2000u : 1000u,
                               .job_id = id == 3 ? "b" : "a", .rank = static_cast<int>(id), .attach_id = id,
                               .lost_activity = 5, .lost_activity_bytes = 56, .unreadable_activity_bytes = 24};
       processes_.push_back(process);

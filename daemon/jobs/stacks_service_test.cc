@@ -30,7 +30,7 @@ class StacksServiceTest : public ::testing::Test, protected ThreadProbe {
 
   StacksServiceTest() {
     for (int i = 1; i <= 3; ++i) {
-      TrainingProcess process{.pid = 100 + i, .start_ticks = static_cast<uint64_t>(i), .uid = i == 3 ? 2000 : 1000,
+      TrainingProcess process{.pid = 100 + i, .start_ticks = static_cast<uint64_t>(i), .uid = i == 3 ? 2000u : 1000u,
                               .job_id = i == 3 ? "b" : "a", .rank = i - 1,
                               .attach_id = i == 3 ? 0 : static_cast<uint64_t>(i)};
       jobs_.processes.push_back(process);

@@ -101,9 +101,7 @@ Result<std::unique_ptr<Node>> Node::Discover(const DaemonConfig& config, const C
 }
 
 void Node::LoadHal(const DaemonConfig& config) {
-  HalOptions options;
-  options.hal_path = config.hal_library;
-  options.trust_unsafe_path = !MustBeSafe(config);
+  HalOptions options{.hal_path = config.hal_library, .trust_unsafe_path = !MustBeSafe(config)};
   Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(options);
   if (!hal.ok()) {
     report_.hal_error = hal.status().message();
@@ -127,9 +125,7 @@ void Node::LoadHal(const DaemonConfig& config) {
 }
 
 void Node::LoadDcmi(const DaemonConfig& config) {
-  DcmiLibraryOptions options;
-  options.configured_path = config.dcmi_library;
-  options.trust_unsafe_path = !MustBeSafe(config);
+  DcmiLibraryOptions options{.configured_path = config.dcmi_library, .trust_unsafe_path = !MustBeSafe(config)};
   Result<DcmiLibrary> library = LoadDcmiLibrary(options);
   if (!library.ok()) {
     report_.dcmi_error = library.status().message();

@@ -76,9 +76,7 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
 
 // Both driver libraries may have noticed; DCMI's text has what to do.
 HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter) {
-  HealthFacts facts;
-  facts.device = device.id;
-  facts.npu = std::to_string(device.physical_id);
+  HealthFacts facts{.device = device.id, .npu = std::to_string(device.physical_id)};
   const int64_t now = node.host().clock.SteadyNs();
   auto add = [&facts](const std::string& problem) {
     if (problem.empty()) return;

@@ -42,10 +42,7 @@ constexpr uint32_t kMaxHead = 16 * 1024;
 constexpr size_t kMaxDetail = 200;
 
 PostResult Failed(std::string_view reason, std::string detail) {
-  PostResult result;
-  result.reason = reason;
-  result.detail = std::move(detail);
-  return result;
+  return {.reason = reason, .detail = std::move(detail)};
 }
 
 // OpenSSL's error for a file that cannot be opened is "asio.ssl error".
@@ -198,9 +195,7 @@ class Exchange {
       return std::string_view(value.data(), value.size());
     };
     const std::string words(head.reason());
-    PostResult result;
-    result.reason = kPushAnswer;
-    result.status = static_cast<int>(head.result_int());
+    PostResult result{.reason = kPushAnswer, .status = static_cast<int>(head.result_int())};
     int64_t seconds = 0;
     if (ParseNumber(field(http::field::retry_after), &seconds)) result.retry_after_s = seconds;
     result.detail = fmt::format("{} answers {} {}", url_.Authority(), result.status, words);

@@ -29,10 +29,10 @@ inline constexpr std::string_view kPushStopped = "stopped";
 inline constexpr std::string_view kPushAnswer = "answer";  // it was, with `status`
 
 struct PostResult {
-  std::string_view reason;
+  std::string_view reason = {};
   int status = 0;
   int64_t retry_after_s = 0;  // as the receiver wants it; 0 = not set
-  std::string detail;         // for people
+  std::string detail = {};         // for people
 };
 
 class HttpPoster {

@@ -91,9 +91,7 @@ PushConfig MakePushConfig(const DaemonConfig& config, std::vector<std::string>* 
       problems->push_back(url.status().message());
       return;
     }
-    PushSinkOptions sink;
-    sink.name = name;
-    sink.url = std::move(url).value();
+    PushSinkOptions sink{.name = name, .url = std::move(url).value()};
     if (name == kOtlpSink && sink.url.target == "/") sink.url.target = kOtlpPath;
     sink.headers = fmt::format("User-Agent: profd\r\n{}{}", headers, own);
     sink.tls = tls;

@@ -16,10 +16,10 @@ using PushLabels = std::vector<std::pair<std::string, std::string>>;
 struct PushFacts {
   int64_t wall_ns = 0;        // of every sample
   int64_t start_wall_ns = 0;  // counters have counted since
-  std::string version;
+  std::string version = {};
   // Sent once for everything: service.name and the like in OTLP, labels of every series in remote write,
   // where a series' own label of the same name wins.
-  PushLabels about;
+  PushLabels about = {};
 };
 
 // A message that is ready to be sent.

@@ -28,12 +28,8 @@ using ::testing::UnorderedElementsAre;
 constexpr int64_t kWall = 1'700'000'000'123'456'789;
 
 PushFacts Facts() {
-  PushFacts facts;
-  facts.wall_ns = kWall;
-  facts.start_wall_ns = kWall - 1'000'000'000;
-  facts.version = "1.2";
-  facts.about = {{"job", "profd"}, {"instance", "n1"}};
-  return facts;
+  return {.wall_ns = kWall, .start_wall_ns = kWall - 1'000'000'000, .version = "1.2",
+          .about = {{"job", "profd"}, {"instance", "n1"}}};
 }
 
 ClientMetric Sample(double value, std::vector<ClientMetric::Label> labels = {}) {

@@ -77,10 +77,8 @@ Status PushService::Start(const DaemonConfig& config) {
   if (!problems.empty()) return FailedPrecondition(problems.front());
   const std::string host = HostName();
   for (PushSinkOptions& sink : push.sinks) {
-    PushFacts facts;
-    facts.start_wall_ns = SystemClock().WallNs();
-    facts.version = PROFD_VERSION;
-    facts.about = About(sink.name, host, push.labels);
+    PushFacts facts{.start_wall_ns = SystemClock().WallNs(), .version = PROFD_VERSION,
+                    .about = About(sink.name, host, push.labels)};
     log::Info("metrics are pushed", {{"sink", sink.name},
                                      {"to", sink.url.Authority()},
                                      {"tls", sink.url.tls},

@@ -23,10 +23,10 @@ inline constexpr int64_t kPushLongestPauseNs = 60'000'000'000;
 inline constexpr int64_t kPushLongestWishNs = 300'000'000'000;
 
 struct PushSinkOptions {
-  std::string_view name;  // "otlp", "remote_write": the label of metrics
-  PushUrl url;
-  std::string headers;    // as HttpPoster wants them
-  PushTls tls;
+  std::string_view name = {};  // "otlp", "remote_write": the label of metrics
+  PushUrl url = {};
+  std::string headers = {};    // as HttpPoster wants them
+  PushTls tls = {};
   int64_t interval_ns = 0;
   int64_t timeout_ns = 0;
   uint64_t queue_bytes = 0;

@@ -23,14 +23,8 @@ using ::testing::Pair;
 constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\n\r\n";
 
 PushSinkOptions OptionsFor(uint16_t port, int64_t interval_ms) {
-  PushSinkOptions options;
-  options.name = "otlp";
-  options.url = {false, "127.0.0.1", port, "/"};
-  options.interval_ns = interval_ms * kNsPerMs;
-  options.timeout_ns = 20 * kNsPerSecond;
-  options.queue_bytes = 1 << 20;
-  options.first_pause_ns = kNsPerMs;
-  return options;
+  return {.name = "otlp", .url = {false, "127.0.0.1", port, "/"}, .interval_ns = interval_ms * kNsPerMs,
+          .timeout_ns = 20 * kNsPerSecond, .queue_bytes = 1 << 20, .first_pause_ns = kNsPerMs};
 }
 
 // "0", "1", ...: a message each time.

@@ -49,12 +49,12 @@ struct RecorderDumpRequest {
   uint32_t gid = 0;
   pid_t pid = 0;
   int64_t last_ns = 0;  // 0 = all that is held
-  std::vector<int> devices;
-  std::string job_id;
-  std::string label;
-  std::string reason;   // in words, for the manifest
-  std::string counted;  // "request" or ToString(TriggerKind)
-  std::function<bool(const TrainingProcess&)> may_hold;  // whose activity; null = none
+  std::vector<int> devices = {};
+  std::string job_id = {};
+  std::string label = {};
+  std::string reason = {};   // in words, for the manifest
+  std::string counted = {};  // "request" or ToString(TriggerKind)
+  std::function<bool(const TrainingProcess&)> may_hold = nullptr;  // whose activity; null = none
 };
 
 // Why the recorder holds `held_ns` and no more, for a warning. `most_ns`: recorder.seconds; `evicted_early`: for the lack

@@ -90,15 +90,10 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
     reply(devices.status());
     return;
   }
-  RecorderDumpRequest request;
-  request.uid = peer.uid;
-  request.gid = peer.gid;
-  request.pid = peer.pid;
-  request.last_ns = static_cast<int64_t>(request_untrusted.last_ms()) * kNsPerMs;
-  request.devices = std::move(devices).value();
-  request.job_id = request_untrusted.job_id();
-  request.label = request_untrusted.label();
-  request.reason = request_untrusted.reason();
+  RecorderDumpRequest request{.uid = peer.uid, .gid = peer.gid, .pid = peer.pid,
+                              .last_ns = static_cast<int64_t>(request_untrusted.last_ms()) * kNsPerMs,
+                              .devices = std::move(devices).value(), .job_id = request_untrusted.job_id(),
+                              .label = request_untrusted.label(), .reason = request_untrusted.reason()};
   request.counted = "request";
   request.may_hold = [peer, job = request.job_id, named = !request_untrusted.devices().empty(),
                     devices = request.devices](const TrainingProcess& process) {

@@ -320,13 +320,9 @@ TEST(ClockTrack, TakesTheDriftOut) {
   EXPECT_FALSE(track.At(5, 50e6, 0, &out));
   // The device's clock runs 50 ppm fast, its counter at 50 MHz of that.
   auto pair = [](int64_t host_s) {
-    ClockPair p;
-    p.host_ns = host_s * kSecond;
-    p.device_ns = 7 * kSecond + host_s * 1'000'050'000;
-    p.device_count = static_cast<uint64_t>(host_s) * 50'002'500;
-    p.host_count = static_cast<uint64_t>(host_s) * 100'000'000;
-    p.uncertainty_ns = 300;
-    return p;
+    return ClockPair{.host_ns = host_s * kSecond, .device_ns = 7 * kSecond + host_s * 1'000'050'000,
+                     .device_count = static_cast<uint64_t>(host_s) * 50'002'500,
+                     .host_count = static_cast<uint64_t>(host_s) * 100'000'000, .uncertainty_ns = 300};
   };
   for (int64_t s : {100, 110, 120}) track.Add(pair(s));
   for (int64_t s : {60, 100, 104, 117, 120, 130}) {
@@ -342,10 +338,7 @@ TEST(ClockTrack, TakesTheDriftOut) {
 
 TEST(ClockTrack, OnePairAndAReset) {
   ClockTrack track;
-  ClockPair p;
-  p.host_ns = 100 * kSecond;
-  p.device_ns = 50 * kSecond;
-  p.device_count = 1'000'000'000;
+  ClockPair p{.host_ns = 100 * kSecond, .device_ns = 50 * kSecond, .device_count = 1'000'000'000};
   track.Add(p);
   ClockPair out;
   ASSERT_TRUE(track.At(99 * kSecond, 50e6, 100e6, &out));

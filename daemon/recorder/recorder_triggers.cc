@@ -147,11 +147,8 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
     triggered_ = true;
     log::Warning("trigger", {{"trigger", firing.trigger}, {"seen", firing.detail}});
     Peer myself = Peer::Daemon();
-    RecorderDumpRequest request;
-    request.uid = myself.uid;
-    request.gid = myself.gid;
-    request.pid = myself.pid;
-    request.last_ns = config_.recorder_dump_seconds * kNsPerSecond;
+    RecorderDumpRequest request{.uid = myself.uid, .gid = myself.gid, .pid = myself.pid,
+                                .last_ns = config_.recorder_dump_seconds * kNsPerSecond};
     for (const DeviceInfo& device : deps_.session.host.devices) request.devices.push_back(device.id);
     request.job_id = firing.job_id;
     request.label = std::string(kLabel) + kind;

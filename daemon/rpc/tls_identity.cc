@@ -252,11 +252,8 @@ Result<Peer> TlsAuthorities::Identify(std::string_view leaf, std::string_view ch
   RETURN_IF_ERROR(impl_->Verify(certificate, between.get()));
   Result<CertificateFacts> facts = FactsOf(certificate);
   if (!facts.ok()) return facts.status();
-  Peer peer;
-  peer.remote = true;
-  peer.certificate = facts->subject;
-  peer.viewer = facts->role == rpc::Role::kViewer;
-  peer.admin = facts->role == rpc::Role::kAdmin;
+  Peer peer{.admin = facts->role == rpc::Role::kAdmin, .viewer = facts->role == rpc::Role::kViewer, .remote = true,
+            .certificate = facts->subject};
   if (peer.viewer) return peer;
   auto user = users.find(facts->common_name);
   if (user != users.end()) {

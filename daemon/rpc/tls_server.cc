@@ -394,12 +394,10 @@ Status TlsServer::Configure(const TlsOptions& options) {
 }
 
 TlsStats TlsServer::stats() const {
-  TlsStats stats;
-  stats.address = impl_->address;
-  stats.rejected = impl_->rejected.load(std::memory_order_relaxed);
-  stats.reloads = impl_->reloads.load(std::memory_order_relaxed);
-  stats.failed_reloads = impl_->failed_reloads.load(std::memory_order_relaxed);
-  stats.expires_s = impl_->expires_s.load(std::memory_order_relaxed);
+  TlsStats stats{.address = impl_->address, .rejected = impl_->rejected.load(std::memory_order_relaxed),
+                 .reloads = impl_->reloads.load(std::memory_order_relaxed),
+                 .failed_reloads = impl_->failed_reloads.load(std::memory_order_relaxed),
+                 .expires_s = impl_->expires_s.load(std::memory_order_relaxed)};
   MutexLock lock(impl_->mutex);
   stats.connections = impl_->connections;
   return stats;

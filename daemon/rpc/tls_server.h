@@ -34,7 +34,7 @@ struct TlsOptions {
 TlsOptions TlsOptionsOf(const DaemonConfig& config);
 
 struct TlsStats {
-  std::string address;  // with the real port
+  std::string address = {};  // with the real port
   size_t connections = 0;
   uint64_t rejected = 0;
   uint64_t reloads = 0;

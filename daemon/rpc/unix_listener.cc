@@ -123,11 +123,7 @@ Result<Peer> PeerOfSocket(int fd, std::optional<gid_t> admin_group) {
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
     return Status::FromErrno(errno, "SO_PEERCRED");
   }
-  Peer peer;
-  peer.pid = credentials.pid;
-  peer.uid = credentials.uid;
-  peer.gid = credentials.gid;
-  peer.groups = GroupsOf(fd);
+  Peer peer{.pid = credentials.pid, .uid = credentials.uid, .gid = credentials.gid, .groups = GroupsOf(fd)};
   // The daemon's own user counts as root's deputy: without root it serves no other user.
   peer.admin =
       peer.uid == 0 || peer.uid == ::geteuid() || (admin_group && peer.InGroup(*admin_group));

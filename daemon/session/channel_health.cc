@@ -125,9 +125,7 @@ void ChannelArbiter::OnDeviceRecovered(uint32_t device) {
 }
 
 TimeBase ChannelArbiter::TimeBaseOf(int device) const {
-  TimeBase time;
-  time.device_counter_hz = DeviceOf(device).info->counter_hz;
-  time.host_counter_hz = deps_.host.host_counter_hz;
+  TimeBase time{.device_counter_hz = DeviceOf(device).info->counter_hz, .host_counter_hz = deps_.host.host_counter_hz};
   auto found = clocks_.find(device);
   if (found == clocks_.end()) return time;
   time.host_ns = found->second.host_ns;

@@ -140,10 +140,7 @@ v1::SessionSpec ScheduledRecording::SpecOf(const Key& key, const Job& job, const
 }
 
 void ScheduledRecording::Start(const Key& key, Job* job, const SamplingRule& rule) {
-  Peer peer;
-  peer.uid = job->process->uid;
-  peer.gid = job->process->gid;
-  peer.groups = deps_.groups_of(job->process->pid);
+  Peer peer{.uid = job->process->uid, .gid = job->process->gid, .groups = deps_.groups_of(job->process->pid)};
   job->starting = true;
   job->began_ns = deps_.clock.SteadyNs();
   SetDue(rule, job->began_ns, job);

@@ -132,10 +132,7 @@ bool ParseStateFile(const std::string& text, state::StoredSession* out) {
 
 Peer PeerOf(const state::StoredSession& stored) {
   const state::StoredPeer& from = stored.peer();
-  Peer peer;
-  peer.pid = from.pid();
-  peer.uid = from.uid();
-  peer.gid = from.gid();
+  Peer peer{.pid = from.pid(), .uid = from.uid(), .gid = from.gid()};
   peer.groups.assign(from.groups().begin(), from.groups().end());
   peer.admin = from.admin();
   peer.remote = from.remote();

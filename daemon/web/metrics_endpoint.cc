@@ -77,11 +77,9 @@ WebResponse MetricsEndpoint::AnswerPage() {
 Status MetricsEndpoint::Listen(const DaemonConfig& config) {
   if (!config.metrics_enabled) return Status::Ok();
   names_ = config.metrics_names;
-  WebServer::Options serve;
-  serve.address = config.metrics_listen;
-  serve.web_config = config.metrics_web_config;
-  serve.max_connections = config.metrics_max_connections;
-  serve.max_connections_per_address = config.metrics_max_connections_per_address;
+  WebServer::Options serve{.address = config.metrics_listen, .web_config = config.metrics_web_config,
+                           .max_connections = config.metrics_max_connections,
+                           .max_connections_per_address = config.metrics_max_connections_per_address};
   Result<std::unique_ptr<WebServer>> listening = WebServer::Listen(
       std::move(serve),
       {{"/", [this](const WebRequest&) { return AnswerPage(); }},

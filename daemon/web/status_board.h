@@ -33,15 +33,15 @@ struct NodeView {
     std::string what;
     std::string advice;  // what to do first
   };
-  std::string version;
-  std::string hostname;
+  std::string version = {};
+  std::string hostname = {};
   bool simulated = false;
-  std::string driver_problem;  // why there are no devices
-  std::vector<Device> devices;
-  std::vector<Collector> collectors;  // that run without a session
+  std::string driver_problem = {};  // why there are no devices
+  std::vector<Device> devices = {};
+  std::vector<Collector> collectors = {};  // that run without a session
   size_t sessions = 0;
-  std::string flight_recorder;  // "on" or "off"
-  std::vector<Advice> advice;   // of the live checks, now
+  std::string flight_recorder = {};  // "on" or "off"
+  std::vector<Advice> advice = {};   // of the live checks, now
 };
 
 // Any thread.

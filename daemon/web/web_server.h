@@ -42,8 +42,8 @@ class WebServer {
   using Handler = std::function<WebResponse(const WebRequest&)>;
 
   struct Options {
-    std::string address;     // "127.0.0.1:9464", "[::1]:9464"; port 0 = any free one
-    std::string web_config;  // path of web.yml; empty = plain HTTP without login
+    std::string address = {};     // "127.0.0.1:9464", "[::1]:9464"; port 0 = any free one
+    std::string web_config = {};  // path of web.yml; empty = plain HTTP without login
     int64_t max_connections = 64;
     int64_t max_connections_per_address = 16;
     // Answered without a password: probes of a supervisor have none.

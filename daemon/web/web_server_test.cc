@@ -120,9 +120,7 @@ TEST_F(WebServerTest, PasswordsAndOpenPaths) {
 }
 
 TEST_F(WebServerTest, ConnectionsBeyondTheLimitAreAnsweredAndCounted) {
-  WebServer::Options options;
-  options.max_connections = 2;
-  options.max_connections_per_address = 16;
+  WebServer::Options options{.max_connections = 2, .max_connections_per_address = 16};
   Serve(options);
   UniqueFd first = Connect();
   UniqueFd second = Connect();
@@ -174,9 +172,7 @@ TEST_F(WebServerTest, StopsWithOpenConnections) {
 
 TEST_F(WebServerTest, WrongFilesAndAddresses) {
   WebFile file("what: 1\nelse: 2\n");
-  WebServer::Options options;
-  options.address = "127.0.0.1:0";
-  options.web_config = file.path();
+  WebServer::Options options{.address = "127.0.0.1:0", .web_config = file.path()};
   std::string why = WebServer::Listen(options, {}).status().message();
   EXPECT_THAT(why, HasSubstr(":1: unknown key what\n"));
   EXPECT_THAT(why, HasSubstr(":2: unknown key else"));

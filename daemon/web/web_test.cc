@@ -131,15 +131,9 @@ TEST(HttpText, DateAndEscapes) {
 }
 
 NodeView Node() {
-  NodeView view;
-  view.version = "1.2";
-  view.hostname = "n<1>";
-  view.devices = {{0, "0", "Ascend910B", "ok", {}},
-                  {1, "1", "Ascend910B", "down", {"has \"gone\""}}};
-  view.collectors = {{"host_cpu", true, ""}, {"npu_state", false, ""}};
-  view.sessions = 3;
-  view.flight_recorder = "off";
-  return view;
+  return {.version = "1.2", .hostname = "n<1>",
+          .devices = {{0, "0", "Ascend910B", "ok", {}}, {1, "1", "Ascend910B", "down", {"has \"gone\""}}},
+          .collectors = {{"host_cpu", true, ""}, {"npu_state", false, ""}}, .sessions = 3, .flight_recorder = "off"};
 }
 
 TEST(StatusBoard, HealthFollowsTheBeat) {

@@ -11,7 +11,6 @@
 namespace profd::testing {
 
 struct FakeDcmiDevice {
-  int chip_of_card = 0;
   int physical_id = 0;
   unsigned health = 0;
   std::vector<unsigned> error_codes;
