@@ -9,15 +9,9 @@ namespace {
 
 TEST(AttachCalls, ARequestIsOfTheProcessItself) {
   TrainingProcess process{.pid = 4711, .job_id = "j", .rank = 3, .devices = {1, 2}};
-  attach::StartCall call;
-  call.options_json = "{\"hbm\":1}";
-  call.acl_switches = {{"ACL_PROF_L2CACHE", "on"}};
-  call.label = "first";
-  call.duration_ms = 500;
-  call.start_step = 11;
-  call.steps = 2;
-  call.best_effort = true;
-  call.collectors = {"hccs=50", "hbm", "pcie=x"};
+  attach::StartCall call{.options_json = "{\"hbm\":1}", .acl_switches = {{"ACL_PROF_L2CACHE", "on"}}, .label = "first",
+                         .duration_ms = 500, .start_step = 11, .steps = 2, .best_effort = true,
+                         .collectors = {"hccs=50", "hbm", "pcie=x"}};
   v1::SessionSpec request = ToRequest(call, process, {{"epoch", "3"}, {"learning rate", "1"}});
   EXPECT_EQ(request.target().job_id(), "j");
   EXPECT_EQ(request.target().rank(), 3);

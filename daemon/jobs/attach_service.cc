@@ -105,13 +105,8 @@ void AttachService::Complete(uint64_t id, const Result<ProcessFacts>& facts) {
 }
 
 void AttachService::Welcome(const TrainingProcess& process) {
-  attach::Welcome welcome;
-  welcome.daemon = deps_.daemon;
-  welcome.attach_id = process.attach_id;
-  welcome.job_id = process.job_id;
-  welcome.rank = process.rank;
-  welcome.devices = process.devices;
-  welcome.takes_collector = true;
+  attach::Welcome welcome{.daemon = deps_.daemon, .attach_id = process.attach_id, .job_id = process.job_id,
+                          .rank = process.rank, .devices = process.devices, .takes_collector = true};
   server_->Send(process.attach_id, welcome);
 }
 

@@ -34,7 +34,7 @@ enum class SampleSource : uint8_t { kReading, kChannel };
 struct SeriesDescription {
   MetricId metric = 0;
   int device = kHostDevice;
-  std::vector<std::pair<std::string, std::string>> labels;  // npu and uuid first where they apply
+  std::vector<std::pair<std::string, std::string>> labels = {};  // npu and uuid first where they apply
   uint32_t generation = 0;
 };
 

@@ -139,14 +139,8 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
       return;
     }
   }
-  Entry entry;
-  entry.host_ns = loss.host_ns;
-  entry.lost_records = loss.records;
-  entry.lost_bytes = loss.bytes;
-  entry.size = sizeof(Entry);
-  entry.route = id;
-  entry.epoch = loss.epoch;
-  entry.device_channel = loss.device << 16 | loss.channel;
+  Entry entry{.host_ns = loss.host_ns, .lost_records = loss.records, .lost_bytes = loss.bytes, .size = sizeof(Entry),
+              .route = id, .epoch = loss.epoch, .device_channel = loss.device << 16 | loss.channel};
   Put(entry, {});
 }
 
@@ -190,11 +184,7 @@ std::shared_ptr<ChannelEpoch> RecorderRing::EpochOf(const Route& route, uint32_t
 
 RecorderRing::Stats RecorderRing::stats() const {
   MutexLock lock(mutex_);
-  Stats stats;
-  stats.bytes = tail_ - head_;
-  stats.max_bytes = capacity_;
-  stats.blocks = blocks_;
-  stats.complete_from_ns = complete_from_ns_;
+  Stats stats{.bytes = tail_ - head_, .max_bytes = capacity_, .blocks = blocks_, .complete_from_ns = complete_from_ns_};
   uint64_t position = head_;
   Entry entry;
   if (SkipPadding(&position, &entry)) stats.oldest_ns = entry.host_ns;
@@ -252,22 +242,15 @@ class RingSource final : public BlockSource {
 std::shared_ptr<BlockSource> RecorderRing::Read(RouteId id, int64_t from_ns) {
   MutexLock lock(mutex_);
   if (routes_[id].first == kNone) return nullptr;
-  Cursor cursor;
-  cursor.next = routes_[id].first;
-  cursor.end = promised_ = tail_;
-  cursor.from_ns = from_ns;
-  cursor.one_route = true;
-  cursor.route = id;
+  promised_ = tail_;
+  Cursor cursor{.next = routes_[id].first, .end = tail_, .from_ns = from_ns, .one_route = true, .route = id};
   return std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
 }
 
 std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_t from_ns) {
   MutexLock lock(mutex_);
-  Cursor cursor;
-  cursor.next = head_;
-  cursor.end = promised_ = tail_;
-  cursor.from_ns = from_ns;
-  cursor.wanted = std::move(wanted);
+  promised_ = tail_;
+  Cursor cursor{.next = head_, .end = tail_, .from_ns = from_ns, .wanted = std::move(wanted)};
   cursor.wanted.resize(routes_.size());
   return std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
 }

@@ -113,7 +113,7 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
     int64_t from_ns = 0;
     bool one_route = false;
     RouteId route = 0;
-    std::vector<bool> wanted;
+    std::vector<bool> wanted = {};
     bool lost = false;  // set when blocks left before they were read
   };
   struct EpochKey {

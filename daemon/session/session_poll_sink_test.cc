@@ -10,10 +10,8 @@ namespace profd {
 namespace {
 
 TEST(SessionPollSink, ColumnsAreThoseOfTheHeading) {
-  SeriesDescription description;
-  description.metric = MetricByName("atlas_npu_hbm_used_bytes");
-  description.device = 3;
-  description.labels = {{"npu", "4"}, {"uuid", "A-B"}};
+  SeriesDescription description{.metric = MetricByName("atlas_npu_hbm_used_bytes"), .device = 3,
+                                .labels = {{"npu", "4"}, {"uuid", "A-B"}}};
   EXPECT_EQ(SeriesColumns(description), "atlas_npu_hbm_used_bytes\t3\tnpu=4,uuid=A-B");
   // Beside these a line has time and value.
   std::string text = SeriesColumns(description);
@@ -22,10 +20,8 @@ TEST(SessionPollSink, ColumnsAreThoseOfTheHeading) {
 }
 
 TEST(SessionPollSink, LabelsCannotBreakTheColumns) {
-  SeriesDescription description;
-  description.metric = MetricByName("atlas_npu_hbm_used_bytes");
-  description.labels = {{"npu", "a,b=c\\d\te\nf"}};
-  description.device = kHostDevice;
+  SeriesDescription description{.metric = MetricByName("atlas_npu_hbm_used_bytes"), .device = kHostDevice,
+                                .labels = {{"npu", "a,b=c\\d\te\nf"}}};
   EXPECT_EQ(SeriesColumns(description),
             "atlas_npu_hbm_used_bytes\t-1\tnpu=a\\,b\\=c\\\\d e f");
 }

@@ -81,12 +81,8 @@ bool SessionProcesses::WantsRings() const {
 }
 
 void SessionProcesses::Arm() {
-  attach::SessionNotice notice;
-  notice.state = "armed";
-  notice.start_step = StartStepOf(spec_);
-  notice.steps = spec_.schedule().steps();
-  notice.options = plan_.application_options;
-  notice.marks = plan_.takes_marks;
+  attach::SessionNotice notice{.state = "armed", .start_step = StartStepOf(spec_), .steps = spec_.schedule().steps(),
+                               .options = plan_.application_options, .marks = plan_.takes_marks};
   // What writes files has no part of a step.
   if (!collect_.empty() && !collect_.leaves_files()) notice.collect = collect_.Request();
   job_->Notify(std::move(notice));
@@ -239,12 +235,8 @@ void SessionProcesses::Begin(std::shared_ptr<WriterSession> dump, std::vector<Se
   }
   ReplayActivity();
   taking_marks_ = dump_ != nullptr || NeedsSteps(spec_);
-  attach::SessionNotice notice;
-  notice.state = "running";
-  notice.start_step = StartStepOf(spec_);
-  notice.steps = spec_.schedule().steps();
-  notice.options = plan_.application_options;
-  notice.marks = plan_.takes_marks;
+  attach::SessionNotice notice{.state = "running", .start_step = StartStepOf(spec_), .steps = spec_.schedule().steps(),
+                               .options = plan_.application_options, .marks = plan_.takes_marks};
   if (!collect_.empty()) notice.collect = collect_.Request();
   job_->Notify(std::move(notice));
   if (steps_.over()) Post([reason = steps_.Text()](Listener& listener) { listener.OnWantsToEnd(reason); });

@@ -168,20 +168,12 @@ bool WebServer::authenticates() const { return impl_->core.state->authenticates.
 WebServer::Counters WebServer::counters() const {
   const WebCore& core = impl_->core;
   auto get = [](const auto& counter) { return counter.load(std::memory_order_relaxed); };
-  Counters counters;
-  counters.requests = get(core.requests);
-  counters.refused_total = get(core.refused_total);
-  counters.refused_address = get(core.refused_address);
-  counters.unauthorized = get(core.unauthorized);
-  counters.busy = get(core.busy);
-  counters.bad_requests = get(core.bad_requests);
-  counters.handshakes_failed = get(core.handshakes_failed);
-  counters.timeouts = get(core.timeouts);
-  counters.config_reloads = get(core.state->reloads);
-  counters.config_errors = get(core.state->errors);
-  counters.connections = get(core.connections);
-  counters.certificate_expires_s = get(core.state->expires_s);
-  return counters;
+  return {.requests = get(core.requests), .refused_total = get(core.refused_total),
+          .refused_address = get(core.refused_address), .unauthorized = get(core.unauthorized), .busy = get(core.busy),
+          .bad_requests = get(core.bad_requests), .handshakes_failed = get(core.handshakes_failed),
+          .timeouts = get(core.timeouts), .config_reloads = get(core.state->reloads),
+          .config_errors = get(core.state->errors), .connections = get(core.connections),
+          .certificate_expires_s = get(core.state->expires_s)};
 }
 
 void CheckWebConfig(const std::string& path, std::vector<std::string>* problems) {

@@ -65,15 +65,15 @@ struct Hello {  // "hello"
 };
 struct StartCall {   // "start": a session of this process's job devices and itself
   uint64_t seq = 0;  // > 0
-  std::string options_json;
-  std::map<std::string, std::string> acl_switches;
-  std::string label;
+  std::string options_json = {};
+  std::map<std::string, std::string> acl_switches = {};
+  std::string label = {};
   uint64_t duration_ms = 0;
-  std::optional<int64_t> start_step;
+  std::optional<int64_t> start_step = {};
   uint32_t steps = 0;
   bool no_dump = false;
   bool best_effort = false;
-  std::vector<std::string> collectors;  // "hccs" or "hccs=50"
+  std::vector<std::string> collectors = {};  // "hccs" or "hccs=50"
 };
 struct StopCall {  // "stop"; answered when the dump is complete
   uint64_t seq = 0;
@@ -132,11 +132,11 @@ using ToDaemon = std::variant<Hello, StartCall, StopCall, StatusCall, MetadataCa
 
 struct Welcome {  // "welcome"
   int version = kProtocolVersion;
-  std::string daemon;  // "profd 0.1.0"
+  std::string daemon = {};  // "profd 0.1.0"
   uint64_t attach_id = 0;
-  std::string job_id;  // as the daemon made it out
-  std::optional<int> rank;
-  std::vector<int> devices;  // logical ids
+  std::string job_id = {};  // as the daemon made it out
+  std::optional<int> rank = {};
+  std::vector<int> devices = {};  // logical ids
   bool takes_collector = false;  // the process may send "collector", and with it an activity ring
 };
 struct Refused {  // "refused": instead of a welcome; the connection ends
@@ -181,15 +181,15 @@ struct CollectRequest {
 // A session that concerns this process.
 inline constexpr std::string_view kRecording = "recording";
 struct SessionNotice {  // "session"
-  std::string session_id;
+  std::string session_id = {};
   // "armed": the process reports the begin of start_step, and the end of the last of `steps` steps.
   // "running": it records what `options`, `collect` and `marks` request.
   // "recording": the same for the flight recorder, which takes no marks.
   // "ended": it stops all of that for this session.
-  std::string state;
-  std::optional<int64_t> start_step;
+  std::string state = {};
+  std::optional<int64_t> start_step = {};
   uint32_t steps = 0;
-  std::map<std::string, std::string> options;  // effective ones that the application serves
+  std::map<std::string, std::string> options = {};  // effective ones that the application serves
   // While "running" or "recording". With "armed" and start_step: from shortly before that step, so that it is
   // recorded from its begin.
   std::optional<CollectRequest> collect = std::nullopt;

@@ -182,7 +182,7 @@ class AttachProtocol(unittest.TestCase):
         states = set(re.findall(r'\bkRecording = "(\w+)"', read("proto/attach/attach_protocol.h")))
         for name in tracked("daemon/session/*.cc"):
             if "_test" not in name:
-                states |= set(re.findall(r'\bnotice\.state = "(\w+)"', read(name)))
+                states |= set(re.findall(r'\bnotice\{?\.state = "(\w+)"', read(name)))
         self.assertGreaterEqual(len(states), 4)
         self.assertEqual(states - self.words_of("session"), set())
         states = set(re.findall(r'"(\w+)"', re.search(r"\bkCollectStateWords = \{(.*?)\}", read("proto/attach/collecting.h"), re.S)[1]))
