@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "export/decoder.h"
+#include "export/operators/pmu.h"
 
 namespace profd::exporting::csv {
 namespace {
@@ -240,13 +241,6 @@ std::vector<std::string> CustomMetrics(std::string_view codes) {
 
 double Divide(double a, double b) { return b != 0 ? a / b : 0; }
 
-// Operations a cycle of the vector unit's events 0x4b to 0x4f.
-std::array<double, 5> VectorWidths(int chip) {
-  if (chip == 0) return {32, 128, 64, 64, 32};
-  if (chip >= 2 && chip <= 4) return {64, 128, 64, 16, 16};
-  return {64, 128, 64, 64, 32};
-}
-
 double Evaluate(const Metric& metric, std::span<const double> sums, const CoreCounters& core) {
   auto cycles = static_cast<double>(core.cycles);
   double all = 0;
@@ -270,7 +264,7 @@ double Evaluate(const Metric& metric, std::span<const double> sums, const CoreCo
     case Formula::kCubeFops:
       return sums[0] * 16 * 16 * 16 * 2 + sums[1] * 16 * 16 * 32 * 2;
     case Formula::kVectorFops: {
-      auto widths = VectorWidths(core.chip);
+      auto widths = operators::VectorWidths(core.chip);
       for (size_t i = 0; i < widths.size(); ++i) all += sums[i] * widths[i];
       return all;
     }

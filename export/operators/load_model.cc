@@ -202,8 +202,8 @@ void ReadFrequencies(Loader& loader, const DataFile& file, Frequencies* into) {
 
 DevicePmu SetUp(const Place& place, Frequencies frequencies) {
   DevicePmu made;
-  made.group = HasHwts(place.chip) ? PmuGroupOfOneCore(place.aicore_metrics)
-                                          : PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
+  made.group = HasHwts(place.chip) ? PmuGroupOfOneCore(place.aicore_metrics, place.chip)
+                                    : PmuGroupOf(place.aicore_metrics, place.aiv_metrics);
   made.consistent = HasHwts(place.chip) || (IsPmuGroup(place.aicore_metrics) && IsPmuGroup(place.aiv_metrics) &&
                                             place.aicore_events.size() == place.aiv_events.size());
   made.group.aic.SetEvents(place.aicore_events);

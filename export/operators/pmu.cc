@@ -166,6 +166,7 @@ void AddOnePipe(PmuGroup* group) {
 }
 
 void AddOneArithmetic(PmuGroup* group) {
+  const auto w = VectorWidths(group->chip);
   Add("", {{"mac_fp16_ratio", Kind::kRatio, {{0x49}}},
            {"mac_int8_ratio", Kind::kRatio, {{0x4A}}},
            {"vec_fp32_ratio", Kind::kRatio, {{0x4B}}},
@@ -173,7 +174,7 @@ void AddOneArithmetic(PmuGroup* group) {
            {"vec_int32_ratio", Kind::kRatio, {{0x4E}}},
            {"vec_misc_ratio", Kind::kRatio, {{0x4F}}},
            {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}},
-           {"vector_fops", Kind::kSum, {{0x4B, 64}, {0x4C, 128}, {0x4D, 64}, {0x4E, 64}, {0x4F, 32}}}},
+           {"vector_fops", Kind::kSum, {{0x4B, w[0]}, {0x4C, w[1]}, {0x4D, w[2]}, {0x4E, w[3]}, {0x4F, w[4]}}}},
       &group->aic.columns);
 }
 
@@ -247,8 +248,15 @@ std::vector<const PmuColumn*> PmuCore::Summary() const {
   return shown;
 }
 
-PmuGroup PmuGroupOfOneCore(std::string_view metrics) {
+std::array<double, 5> VectorWidths(int chip) {
+  if (chip == 0) return {32, 128, 64, 64, 32};
+  if (chip >= 2 && chip <= 4) return {64, 128, 64, 16, 16};
+  return {64, 128, 64, 64, 32};
+}
+
+PmuGroup PmuGroupOfOneCore(std::string_view metrics, int chip) {
   PmuGroup made;
+  made.chip = chip;
   made.one_core = true;
   const auto known = std::ranges::find(kGroupsOfOneCore, metrics, &KnownGroup::name);
   if (known != std::end(kGroupsOfOneCore)) known->add(&made);

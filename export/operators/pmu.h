@@ -2,6 +2,7 @@
 // columns a metric group has, the events each is made of, and the formulas.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -53,14 +54,18 @@ struct PmuGroup {
   PmuCore aic;
   PmuCore aiv;
   bool one_core = false;  // cube and vector unit are one core: all is in `aic`, and names have no prefix
+  int chip = -1;          // of `one_core`
   bool cube_utilization = false;
   bool custom = false;  // events that the user chose
 };
 
 // "PipeUtilization", ..., "Custom:0x8,0xa". Without columns for a name that is not known.
 PmuGroup PmuGroupOf(std::string_view aic_metrics, std::string_view aiv_metrics);
-// The same of chip 1.
-PmuGroup PmuGroupOfOneCore(std::string_view metrics);
+// The same of chips 1 to 4.
+PmuGroup PmuGroupOfOneCore(std::string_view metrics, int chip);
+
+// Operations a count of the vector unit's events 0x4b to 0x4f.
+std::array<double, 5> VectorWidths(int chip);
 
 // Is it the name of a group of either chip, or of events one by one?
 bool IsPmuGroup(std::string_view metrics);

@@ -65,7 +65,7 @@ std::unique_ptr<Model> Read(fuzz::Input* input, bool detailed, const ClockMap& c
   FUZZ_EXPECT(2 * device.tasks.size() + device.unpaired + device.cache.size() <= records);
   for (const DeviceTask& task : device.tasks) FUZZ_EXPECT(task.start <= task.end);
   DevicePmu setup;
-  setup.group = device.pmu_has_times ? PmuGroupOf("PipeUtilization", "PipeUtilization") : PmuGroupOfOneCore("Memory");
+  setup.group = device.pmu_has_times ? PmuGroupOf("PipeUtilization", "PipeUtilization") : PmuGroupOfOneCore("Memory", 1);
   setup.mhz = 1000;
   model->Join(0, std::move(device), [&clock](uint64_t count) { return clock.DeviceTask(count); },
               clock.facts().begin_us * 1000, setup);
