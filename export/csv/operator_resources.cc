@@ -10,6 +10,7 @@
 
 #include "export/csv/csv_row.h"
 #include "export/csv/operator_parts.h"
+#include "export/number_text.h"
 #include "export/operators/numbers.h"
 
 namespace profd::exporting::csv {
@@ -112,6 +113,11 @@ std::optional<double> SumOf(const operators::DeviceCache& cache, const operators
   return sum;
 }
 
+// As Python's round(rate, 6).
+double SixDecimals(double rate) {
+  return rate < 1e12 ? static_cast<double>(RoundScaled(rate, 1e6)) / 1e6 : rate;
+}
+
 OperatorCsv CacheCsv(const Model& model) {
   std::vector<std::string> lines;
   for (const auto& [device, cache] : model.cache) {
@@ -125,7 +131,8 @@ OperatorCsv CacheCsv(const Model& model) {
       row.Int(record.stream).Int(record.task);
       const auto rate = [&, &its = cache](const std::array<uint32_t, 2>& of, bool shown) {
         const std::optional<double> part = SumOf(its, record, of);
-        shown && part && request.value_or(0) > 0 ? row.Repr(*part / *request) : row.Text(operators::kNotKnown);
+        const bool known = shown && part && request.value_or(0) > 0;
+        known ? row.Repr(SixDecimals(*part / *request)) : row.Text(operators::kNotKnown);
       };
       rate(events->hit, events->has_hit_rate);
       rate(events->victim, true);

@@ -153,9 +153,9 @@ class ResourceTest(FolderCase):
         matmuls = [slot for slot in dump.slots if slot.kind == "matmul"]
         for _ in range(3):  # once more than it ran
             for number, slot in enumerate(matmuls):
-                dump.cache(slot, (100, 28, 32, 32, 16 * number, 0, 0, 0))
+                dump.cache(slot, (92, 28, 32, 32, 17 * number, 0, 0, 0))
         dump.cache(matmuls[0], (0,) * 8)
-        expected = [["0", str(s.stream), str(s.task), "N/A", repr(16 * i / 128), s.name if run < 2 else "N/A"]
+        expected = [["0", str(s.stream), str(s.task), "N/A", repr(round(17 * i / 120, 6)), s.name if run < 2 else "N/A"]
                     for run in range(3) for i, s in enumerate(matmuls)]
         expected.append(["0", str(matmuls[0].stream), str(matmuls[0].task), "N/A", "N/A", "N/A"])
         header, *rows = self.export(dump).rows("l2_cache")
