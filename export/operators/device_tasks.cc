@@ -250,10 +250,12 @@ void DeviceTasks::FeedAicore(std::span<const std::byte> bytes) {
 
 void DeviceTasks::FeedTsTrack(std::span<const std::byte> bytes) {
   constexpr uint8_t kFlip = 14;
+  const uint16_t stream_bits = wide_streams_ ? 0x7FFF : 0x7FF;
   for (; bytes.size() >= kTsTrackRecordBytes; bytes = bytes.subspan(kTsTrackRecordBytes)) {
     const RecordView record(bytes);
     if (record.U8(1) != kFlip) continue;
-    flips_[record.U16(16)].push_back({record.U64(8), record.U16(22), record.U16(18)});
+    const auto stream = static_cast<uint16_t>(record.U16(16) & stream_bits);
+    flips_[stream].push_back({record.U64(8), record.U16(22), record.U16(18)});
   }
 }
 

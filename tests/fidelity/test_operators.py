@@ -319,6 +319,14 @@ class OperatorTest(OperatorCase):
         self.assertGreater(max(slot.batch for slot in dump.slots), 5)
         self.check(dump)
 
+    def test_other_bits_of_the_stream_of_flips(self):
+        """A stream has 11 bits where there are no wide ones; the word's others are not part of it (operator-data a.4)."""
+        dump = self.make(slots=60, wrap=7)
+        dump.files[0, "ts_track.data"] = [
+            r[:16] + struct.pack("<H", struct.unpack_from("<H", r, 16)[0] | 0x8800) + r[18:]
+            for r in dump.files[0, "ts_track.data"]]
+        self.check(dump)
+
     def test_launching_threads(self):
         self.check(self.make(slots=60, threads=(77, 78, 79)))
 
