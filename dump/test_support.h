@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
@@ -66,15 +68,16 @@ inline std::set<std::string> FilesBelow(const std::string& path) {
 inline DumpOwner Myself() { return {::geteuid(), ::getegid()}; }
 
 // A volume with space for `free_bytes` more bytes, which then answers `error`; like a real one it may take
-// part of a write.
+// part of a write. The compressor of slices writes to it, too.
 class FullDiskIo : public DumpIo {
  public:
   ssize_t Write(int fd, const void* data, size_t size) override {
-    if (free_bytes == 0 && size > 0) {
+    const size_t free = free_bytes;
+    if (free == 0 && size > 0) {
       errno = error;
       return -1;
     }
-    ssize_t put = DumpIo::Write(fd, data, std::min(size, free_bytes));
+    ssize_t put = DumpIo::Write(fd, data, std::min(size, free));
     if (put > 0) free_bytes -= static_cast<size_t>(put);
     return put;
   }
@@ -88,7 +91,7 @@ class FullDiskIo : public DumpIo {
     }
     return sum;
   }
-  size_t free_bytes = SIZE_MAX;
+  std::atomic<size_t> free_bytes = SIZE_MAX;
   int error = ENOSPC;
 };
 
