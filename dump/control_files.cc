@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/chips.h"
 
 namespace profd {
 namespace {
@@ -45,6 +46,17 @@ Json DeviceInfoJson(const DeviceFacts& device, bool task_records) {
     info["aiv_frequency"] = fmt::format("{}", aivector);
   }
   return info;
+}
+
+// Without a chip it knows the analyser exports nothing, and without the clocks nothing of the other devices
+// either (dump-format 1.4). A device that is lost reports none of them.
+DeviceFacts OfNodesChip(DeviceFacts device, int chip_id) {
+  device.chip_id = chip_id;
+  const ChipFacts* chip = FindChip(static_cast<uint32_t>(chip_id));
+  if (chip == nullptr) return device;
+  if (device.counter_hz <= 0) device.counter_hz = chip->counter_mhz * 1e6;
+  if (device.aicore_mhz <= 0) device.aicore_mhz = chip->aicore_mhz;
+  return device;
 }
 
 Json CpuJson(const NodeFacts& node) {
@@ -243,11 +255,9 @@ std::string MhzText(double hz) {
 std::string InfoJson(const NodeFacts& node, const SessionFacts& session,
                      const DeviceFacts* device_or_null) {
   const DeviceFacts* device = device_or_null;
-  // Without a chip it knows the analyser exports nothing.
   DeviceFacts assumed;
   if (device != nullptr && device->chip_id < 0) {
-    assumed = *device;
-    assumed.chip_id = node.chip_id;
+    assumed = OfNodesChip(*device, node.chip_id);
     device = &assumed;
   }
   Json json;

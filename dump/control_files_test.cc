@@ -214,10 +214,20 @@ TEST_F(ControlFiles, InfoJsonHasAllKeysButTheOneThatDoublesFrequencies) {
   EXPECT_EQ(keys(Json::parse(InfoJson(Node(), session, &device))["DeviceInfo"][0]), device_keys);
   device.chip_id = -1;  // not known: the node's
   EXPECT_EQ(Json::parse(InfoJson(Node(), session, &device))["platform_version"], "5");
+  EXPECT_EQ(Json::parse(InfoJson(Node(), session, &device))["DeviceInfo"][0]["aic_frequency"], "1800");
   Json host = Json::parse(InfoJson(Node(), session, nullptr));
   EXPECT_EQ(keys(host), top);
   EXPECT_TRUE(host["DeviceInfo"].empty());
   EXPECT_EQ(host["devices"], "64");
+}
+
+// The analyser needs both clocks of every device (dump-format 1.4): those of chip 5 by default (driver-abi 2.3).
+TEST_F(ControlFiles, LostDeviceHasTheClocksOfTheNodesChip) {
+  DeviceFacts lost;
+  lost.id = 1;
+  const Json info = Json::parse(InfoJson(Node(), Session(), &lost))["DeviceInfo"][0];
+  EXPECT_EQ(info["hwts_frequency"], "50");
+  EXPECT_EQ(info["aic_frequency"], "800");
 }
 
 TEST_F(ControlFiles, PrintsMegahertz) {
