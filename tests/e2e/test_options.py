@@ -310,6 +310,8 @@ class A1(OptionCase):
         self.assertIn("not supported on Ascend910", effective["note"])
         dump = prof_reader.read(session["dump_path"])
         self.assertEqual(self.manifest_options(dump)["aic_metrics"], effective)
+        noted = dump.manifest["warnings"]
+        self.assertEqual(len([warning for warning in noted if "L2Cache" in warning]), 1, noted)
         self.assertEqual(dump.devices[0]["sample"]["ai_core_profiling"], "off")
         self.refusal({"aic_metrics": "L2Cache", "dvpp_freq": 101}, "--best-effort",
                      code="invalid_argument")
