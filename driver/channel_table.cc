@@ -23,6 +23,20 @@ std::string Name(uint32_t device, uint32_t channel) {
                            : fmt::format("device {} channel {}", device, channel);
 }
 
+// Not those with which a driver says that there is nothing now, or not for so small a buffer (driver-abi 1.4).
+bool IsReadError(int code) {
+  switch (code) {
+    case abi::kProfTimeout:
+    case abi::kProfStoppedAlready:
+    case abi::kProfErestartsys:
+    case abi::kProfNotReadableData:
+    case abi::kProfNotEnoughBuf:
+      return false;
+    default:
+      return code < 0;
+  }
+}
+
 }  // namespace
 
 // Written under the channel's lock, read by any thread.
@@ -47,6 +61,7 @@ struct ChannelTable::Channel {
   std::atomic<bool> ours{false};       // the last start was
   std::atomic<bool> emptied{true};     // the driver's last word was that it holds nothing
   std::atomic<bool> unstopped{false};  // an unwanted run of ours could not be stopped
+  std::atomic<int> read_error{0};      // see ReadError
   Counts counts;
 
   ChannelLock lock;
@@ -100,6 +115,7 @@ Status ChannelTable::Add(uint32_t device, uint32_t channel,
   entry->tail.clear();
   entry->epoch = epoch;
   entry->open.store(false);
+  entry->read_error.store(0);
   entry->registered.store(true);
   registered_.fetch_add(1, std::memory_order_acq_rel);
   return Status::Ok();
@@ -130,6 +146,11 @@ void ChannelTable::SetUnstopped(uint32_t device, uint32_t channel, bool unstoppe
 bool ChannelTable::IsUnstopped(uint32_t device, uint32_t channel) const {
   const std::shared_ptr<Channel> entry = Find(device, channel);
   return entry != nullptr && entry->unstopped.load();
+}
+
+int ChannelTable::ReadError(uint32_t device, uint32_t channel) const {
+  const std::shared_ptr<Channel> entry = Find(device, channel);
+  return entry != nullptr && entry->registered.load() ? entry->read_error.load() : 0;
 }
 
 Status ChannelTable::Discard(uint32_t device, uint32_t channel, size_t max_bytes) {
@@ -223,6 +244,7 @@ size_t ChannelTable::FillScratch(Channel& channel, const Source& source, size_t 
     bool go_on = source.watch_or_null == nullptr || source.watch_or_null->AfterRead();
     if (!go_on) *end = ReadEnd::kDry;
     channel.emptied.store(got == 0, kRelaxed);
+    if (got >= 0 || IsReadError(got)) channel.read_error.store(std::min(got, 0));
     // What was read before it is delivered, and the next read has all of the scratch.
     if (got == abi::kProfNotEnoughBuf && filled > begin) break;
     // A driver that claims more than the buffer it was given has not reported how much it wrote.

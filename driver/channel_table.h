@@ -109,6 +109,8 @@ class ChannelTable {
   // A run of ours that was no longer wanted could not be stopped: it has to be before the next start.
   void SetUnstopped(uint32_t device, uint32_t channel, bool unstopped);
   bool IsUnstopped(uint32_t device, uint32_t channel) const;
+  // The error with which the driver answers reads of the channel; 0 since it gave bytes, or had none.
+  int ReadError(uint32_t device, uint32_t channel) const;
   // What the driver still holds of a run of ours that is over must not begin the next: reads until there is no
   // more, or `max_bytes`, and forgets it. Reads nothing if the driver's last word was that it holds nothing.
   // May hang with the driver. kUnavailable while another thread is reading the channel.

@@ -113,17 +113,26 @@ Status Drain(const Context& context, uint32_t channel, const DeviceControlOption
   return context.table->Drain(context.device, channel, options.drain_bytes, deadline);
 }
 
+Status ReadErrorOf(const Context& context, uint32_t channel) {
+  const int code = context.table->ReadError(context.device, channel);
+  if (code == 0) return Status::Ok();
+  return Unavailable(fmt::format("device {}: channel {} could not be read [prof_channel_read: {}]", context.device,
+                                 ChannelName(channel), ProfCodeText(code)));
+}
+
 Status RunFetch(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
   uint32_t readable = 0;
   // Not all drivers have it, and it is a hint in any case: the read below finds out.
   context.hal->ProfDataFlush(context.device, channel, &readable);
-  return Drain(context, channel, options);
+  RETURN_IF_ERROR(Drain(context, channel, options));
+  return ReadErrorOf(context, channel);
 }
 
 // Order of driver-abi 9.5. Only what follows prof_stop decides whether bytes were left behind.
 StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options,
                     PumpAlarm& pump) {
   RunFetch(context, channel, options).Ignore();
+  const Status unread = ReadErrorOf(context, channel);
   // The driver may hand out the last records while prof_stop runs, and not after it (driver-abi 1.8, 7).
   pump.Wake();
   int code = context.hal->ProfStop(context.device, channel);
@@ -131,6 +140,8 @@ StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceContro
   outcome.status = StatusOfStopCode(code, context.device, ChannelName(channel));
   outcome.data_lost = code == abi::kProfStopDataLoss;
   Status drained = Drain(context, channel, options);
+  // An error behind the stop means nothing by itself (driver-abi 9.5); "nothing left" settles the one before.
+  if (!unread.ok() && context.table->ReadError(context.device, channel) != 0) outcome.unread = unread;
   Status removed = context.table->Remove(context.device, channel);
   for (const Status& status : {drained, removed}) {
     // A channel that was never registered is stopped all the same (cleaning up after a crash).
@@ -253,7 +264,7 @@ void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopO
     *outcome = RunStop(context, channel, options, *pump);
   };
   job.done = [outcome, done = std::move(done)](const Status& guard) {
-    done(guard.ok() ? *outcome : StopOutcome{guard, false});
+    done(guard.ok() ? *outcome : StopOutcome{guard, false, Status::Ok()});
   };
   Submit(std::move(job), options_.stop_deadline_ns);
 }

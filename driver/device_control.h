@@ -32,6 +32,7 @@ struct ChannelStart {
 struct StopOutcome {
   Status status;
   bool data_lost = false;  // as reported by the driver (BIU channels, 0x916)
+  Status unread;           // why what the driver had before the stop could not be read
 };
 
 struct DeviceControlOptions {

@@ -202,6 +202,27 @@ TEST_F(DeviceControlTest, AStopReportsAChunkThatFitsNoBuffer) {
   EXPECT_THAT(stopped.status.message(), HasSubstr("does not fit"));
 }
 
+// driver-abi 1.2: a negative answer is a failed read. What the driver had is missing, without any other sign of it.
+TEST_F(DeviceControlTest, AStopReportsWhatCouldNotBeRead) {
+  hal_.set_empty_code(abi::kProfError);
+  MustStart();
+  StopOutcome stopped = StopNow();
+  EXPECT_TRUE(stopped.status.ok()) << "stopped it is";
+  EXPECT_EQ(stopped.unread.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(stopped.unread.message(), HasSubstr("prof_channel_read: PROF_ERROR (-1)"));
+  // These say that there is nothing (driver-abi 1.4).
+  for (int code : {0, abi::kProfStoppedAlready, abi::kProfNotReadableData, abi::kProfErestartsys}) {
+    hal_.set_empty_code(code);
+    MustStart();
+    EXPECT_TRUE(StopNow().unread.ok()) << code;
+  }
+  // Nothing is left in the end: then nothing is missing.
+  MustStart();
+  hal_.set_empty_code(0);
+  hal_.ReadCode(3, kHbm, abi::kProfError);
+  EXPECT_TRUE(StopNow().unread.ok());
+}
+
 TEST_F(DeviceControlTest, StopCodesThatAreSuccess) {
   for (int code : {abi::kProfOk, abi::kProfStoppedAlready, abi::kProfStopDataLoss}) {
     MustStart();

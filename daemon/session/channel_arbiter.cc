@@ -432,29 +432,31 @@ void ChannelArbiter::NoteDataLost(const Slot& slot) {
   }
 }
 
+// What the driver still held when it stopped a channel is out of reach.
+void ChannelArbiter::NoteUnread(const Slot& slot, const Status& why) {
+  if (why.ok()) return;
+  for (const Participant& part : slot.parts) {
+    if (part.begun && part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed);
+  }
+  for (const PendingDetach& detach : slot.pending_detaches) {
+    auto found = claims_.find(detach.claim);
+    if (found == claims_.end() || found->second.request.dump == nullptr) continue;
+    if (detach.target.feed != nullptr) detach.target.session->NoteUnfetched(detach.target.feed);
+    found->second.request.dump->EditManifest(
+        [text = fmt::format("device {} channel {}: {}", slot.device, slot.channel, why.ToString())](Manifest& manifest) {
+          manifest.warnings.push_back(text);
+        });
+  }
+}
+
 void ChannelArbiter::OnStopped(Slot& slot, const StopOutcome& outcome) {
   DCHECK_ON(deps_.control);
   slot.phase = Phase::kIdle;
   deps_.router.End(static_cast<uint32_t>(slot.device), slot.channel);
   slot.unstopped = !outcome.status.ok();
   if (outcome.data_lost) NoteDataLost(slot);
-  if (slot.unstopped) {
-    // What the driver still held is out of reach; the next session has to wait a moment.
-    RetryLater(slot, outcome.status);
-    for (const Participant& part : slot.parts) {
-      if (part.begun && part.target.feed != nullptr) part.target.session->NoteOutage(part.target.feed);
-    }
-    for (const PendingDetach& detach : slot.pending_detaches) {
-      auto found = claims_.find(detach.claim);
-      if (found == claims_.end() || found->second.request.dump == nullptr) continue;
-      if (detach.target.feed != nullptr) detach.target.session->NoteUnfetched(detach.target.feed);
-      found->second.request.dump->EditManifest(
-          [text = fmt::format("device {} channel {}: {}", slot.device, slot.channel,
-                              outcome.status.ToString())](Manifest& manifest) {
-            manifest.warnings.push_back(text);
-          });
-    }
-  }
+  if (slot.unstopped) RetryLater(slot, outcome.status);  // the next session has to wait a moment
+  NoteUnread(slot, slot.unstopped ? outcome.status : outcome.unread);
   DetachPending(slot);
   Reconcile(slot);
 }

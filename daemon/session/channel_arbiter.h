@@ -189,6 +189,7 @@ class ChannelArbiter {
   void OnStarted(Slot& slot, const Status& status, int64_t start_ns);
   void OnStopped(Slot& slot, const StopOutcome& outcome);
   void NoteDataLost(const Slot& slot);
+  void NoteUnread(const Slot& slot, const Status& why);
   void RetryLater(Slot& slot, const Status& why) const;
   void SetRunning(Participant& part);
   void Answer(Participant& part, v1::Outcome::Result state, std::string detail);

@@ -208,6 +208,18 @@ TEST_F(ArbiterDumpTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   Release(stays);
 }
 
+// The driver stops the channel, and has not let it be read before.
+TEST_F(ArbiterDumpTest, WhatCouldNotBeReadIsInTheManifest) {
+  const auto claim = Claim("hccs", 50, "me", false, false, dump_);
+  hal_.set_empty_code(abi::kProfError);
+  Release(claim);
+  const Manifest reported = FinishTestDump(*dump_);
+  ASSERT_EQ(reported.channels.size(), 1u);
+  ASSERT_FALSE(reported.channels[0].gaps.empty());
+  EXPECT_EQ(reported.channels[0].gaps.back().reason, LossReason::kNotFetched);
+  EXPECT_THAT(reported.warnings, ::testing::Contains(::testing::HasSubstr("channel hccs could not be read [prof_channel_read: PROF_ERROR")));
+}
+
 // The driver says so at the stop, and not how much.
 TEST_F(ArbiterDumpTest, LossesOfTheDriverAreInTheManifest) {
   const auto claim = Claim("hccs", 50, "me", false, false, dump_);
