@@ -149,6 +149,24 @@ TEST(Otlp, Histograms) {
   EXPECT_THAT(second.explicit_bounds(), ElementsAre());
 }
 
+// NumberDataPoint.value is a oneof ("a point is considered invalid when [none] is present"), the sum of a
+// histogram optional.
+TEST(Otlp, ZeroIsAValue) {
+  MetricFamily histogram{"h", "Durations", MetricType::Histogram, {Sample(0)}};
+  histogram.metric[0].histogram = {0, 0, {{0, 1}}};
+  const std::vector<MetricFamily> zeros = {
+      {"g", "", MetricType::Gauge, {Sample(0)}}, {"c_total", "", MetricType::Counter, {Sample(0)}}, histogram};
+  const std::vector<PushMessage> messages = OtlpMessages(zeros, Facts());
+  otlp::ExportRequest request;
+  ASSERT_EQ(messages.size(), 1U);
+  ASSERT_TRUE(request.ParseFromString(messages[0].body));
+  const otlp::ScopeMetrics& scope = request.resource_metrics(0).scope_metrics(0);
+  ASSERT_EQ(scope.metrics_size(), 3);
+  EXPECT_TRUE(scope.metrics(0).gauge().data_points(0).has_as_double());
+  EXPECT_TRUE(scope.metrics(1).sum().data_points(0).has_as_double());
+  EXPECT_TRUE(scope.metrics(2).histogram().data_points(0).has_sum());
+}
+
 TEST(RemoteWrite, AHistogramHasTheSamplesOfItsText) {
   const std::vector<PushMessage> messages = RemoteWriteMessages(std::vector{Histograms()}, Facts());
   ASSERT_EQ(messages.size(), 1U);

@@ -178,7 +178,11 @@ class Push(unittest.TestCase):
             self.assertLess(point["start"][0], point["time"][0])
             self.assertGreater(point["value"][0], 0)
             for metric in metrics.values():
+                for kind in ("gauge", "sum"):  # a point without a value is invalid in OTLP, and 0 is a value
+                    for point in metric.get(kind, [{"points": []}])[0]["points"]:
+                        self.assertIn("value", point, metric["name"])
                 for point in metric.get("histogram", [{"points": []}])[0]["points"]:
+                    self.assertIn("sum", point, metric["name"])
                     # Without buckets (metrics.npu_extra) a histogram has its count and sum only.
                     bounds, counts = point.get("bounds", [()])[0], point.get("counts", [()])[0]
                     if counts:
