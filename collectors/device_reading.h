@@ -75,13 +75,13 @@ inline constexpr auto kCelsius = [](int value) {
   return value > -275 && value < 300 ? value : kNoValue;
 };
 inline constexpr auto kDeciwatts = [](int value) {
-  return abi::IsDcmiPower(value) ? value * 0.1 : kNoValue;
+  return abi::IsDcmiPower(value) ? value / 10.0 : kNoValue;
 };
 inline constexpr auto kWatts = [](unsigned value) {
   return value <= 10'000 ? static_cast<double>(value) : kNoValue;
 };
 inline constexpr auto kCentivolts = [](unsigned value) {
-  return value <= 10'000 ? value * 0.01 : kNoValue;
+  return value <= 10'000 ? value / 100.0 : kNoValue;
 };
 // All bits set is how drivers fill in what they do not count.
 inline constexpr auto kCount = [](uint64_t value) {

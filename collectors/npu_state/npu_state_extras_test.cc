@@ -195,12 +195,12 @@ TEST_F(NpuStateTest, ImpossibleValuesAreAbsent) {
     EXPECT_THAT(text, Not(HasSubstr(metric)));
   }
   d.power = 3105;
-  d.voltage = 81;
+  d.voltage = 57;
   d.network_health = 8;
   text = PollAt(10);
   for (const char* line :
        {"atlas_npu_power_watts{npu=\"0\",scope=\"chip\"} 310.5\n", "atlas_npu_energy_joules_total{npu=\"0\"} 0\n",
-        "atlas_npu_voltage_volts{npu=\"0\",rail=\"chip\"} 0.81\n", "atlas_npu_network_health{npu=\"0\"} 0\n",
+        "atlas_npu_voltage_volts{npu=\"0\",rail=\"chip\"} 0.57\n", "atlas_npu_network_health{npu=\"0\"} 0\n",
         "atlas_npu_network_health_code{npu=\"0\"} 8\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
