@@ -58,8 +58,12 @@ CLUSTER = {
                   description="Chip temperature of the hottest NPU of a node."),
             graph("Host CPU by node", ("instance:atlas_host_cpu_busy:ratio_rate5m{@}", "{{instance}}"), max=1,
                   link=NODE_LINK_SERIES, description="Share of time the host's CPUs were neither idle nor waiting."),
-            graph("Mean power by node", ("sum by (instance) (rate(atlas_npu_energy_joules_total{@}[@]))",
-                                         "{{instance}}"), link=NODE_LINK_SERIES,
+            # Where cards measure the power, each NPU of a card has the card's.
+            graph("Mean power by node", (
+                "sum by (instance) (rate(atlas_npu_energy_joules_total{@}[@]) "
+                'unless on (instance, npu) atlas_npu_power_watts{@,scope="board"}) '
+                "or sum by (instance) (max by (instance, card) (rate(atlas_npu_energy_joules_total{@}[@]) "
+                "* on (instance, npu, uuid) group_left (card) atlas_npu_info{@}))", "{{instance}}"), link=NODE_LINK_SERIES,
                   description="Of all its NPUs, from their energy counters.")),
         row("Slow NPUs",
             graph("Lowest clocks", ("bottomk(10, npu:atlas_npu_aicore_clock:ratio{@})", "{{instance}} NPU {{npu}}"),
