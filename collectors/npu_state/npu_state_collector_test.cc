@@ -17,6 +17,7 @@ using testing::FakeDcmi;
 using testing::FakeDcmiDevice;
 using testing::FakeRegistry;
 using testing::FakeTree;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::Lines;
 using ::testing::Not;
@@ -289,6 +290,18 @@ TEST_F(NpuStateTest, FaultsComeAndGo) {
   fake->devices[0].error_codes.clear();
   EXPECT_THAT(PollAt(20), Not(HasSubstr("atlas_npu_fault_active")));
   EXPECT_EQ(registry.live(), live);
+}
+
+TEST_F(NpuStateTest, AFaultKeepsItsSeverityWhileItsEventsCannotBeRead) {
+  fake.emplace(1);
+  FillDevice(fake->devices[0]);
+  Start(1);
+  const std::vector<std::string> before = Lines(PollAt(0), "atlas_npu_fault_active");
+  ASSERT_THAT(before, Contains(HasSubstr("code=\"0x80E18005\",severity=\"major\"")));
+  fake->codes["current_faults"] = abi::kDcmiInternal;
+  EXPECT_EQ(Lines(PollAt(10), "atlas_npu_fault_active"), before);
+  fake->devices[0].error_codes = {0x81078603};
+  EXPECT_THAT(PollAt(20), Not(HasSubstr("0x80E18005")));
 }
 
 TEST_F(NpuStateTest, ProcessesAreBoundedAndReleasedWhenGone) {

@@ -95,11 +95,14 @@ void StateReadings::ReadFaults(DevicePass& pass) {
     });
     pass.Emit(series, 1);
   };
+  // Without a list of events, faults that are still active keep what the last one said of them.
   auto with_severity = [&](uint32_t code) {
+    bool known = false;
     for (size_t i = 0; i < kUnknownSeverity; ++i) {
-      if (faults_.Seen({code, i})) return true;
+      if (!events.ok() && faults_.Knows({code, i})) emit(code, i, "");
+      known = known || faults_.Seen({code, i});
     }
-    return false;
+    return known;
   };
   for (size_t i = 0; events.ok() && i < events.value.count; ++i) {
     const DcmiFault& fault = events.value.faults[i];
