@@ -226,7 +226,7 @@ inline const auto kKeys = std::to_array<Key>({
     {"limits", "max_sessions_per_uid", &DaemonConfig::max_sessions_per_uid, true,
      "Sessions at once of one user (root excepted)", 1, 1024},
     {"limits", "max_duration_s", &DaemonConfig::max_duration_s, true,
-     "Longest duration of a session, seconds", 1, 365 * kDay},
+     "Longest duration a session may be given, seconds; without one it runs until it is stopped", 1, 365 * kDay},
     {"limits", "keep_finished", &DaemonConfig::keep_finished, true,
      "Finished sessions kept in the list; the oldest is forgotten first (its dump stays)", 1, 10000},
     {"limits", "stop_deadline_s", &DaemonConfig::stop_deadline_s, true,

@@ -14,6 +14,8 @@ namespace profd {
 namespace {
 
 constexpr uint64_t kMinLeaseMs = 1000;
+// What profctl requests if its user does not: no limit of durations refuses that.
+constexpr uint64_t kUsualLeaseMs = 60'000;
 // A session is kept with its spec, also when it has ended. Above what 64 entries of metadata and all options take.
 constexpr size_t kMaxSpecBytes = 128 << 10;
 constexpr int kMaxMetadata = 64;
@@ -101,7 +103,7 @@ class TermsCheck {
 
   void CheckLease() {
     if (!spec_.has_lease()) return;
-    const auto max_ms = static_cast<uint64_t>(context_.config.max_duration_s) * 1000;
+    const uint64_t max_ms = std::max(static_cast<uint64_t>(context_.config.max_duration_s) * 1000, kUsualLeaseMs);
     const uint64_t lease = spec_.lease().lease_ms();
     if (lease < kMinLeaseMs || lease > max_ms) {
       Refuse("lease_ms", lease,

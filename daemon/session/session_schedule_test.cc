@@ -144,6 +144,20 @@ TEST_F(SessionTermsTest, LeaseIsTiedToTheStarter) {
   EXPECT_THAT(Problem(), HasSubstr("lease_ms = 0: must be 1s"));
 }
 
+// Else no session could be started without naming a lease where durations are limited to less than a minute.
+TEST_F(SessionTermsTest, ALeaseOfAMinuteIsNeverTooLong) {
+  config_.max_duration_s = 10;
+  request_.mutable_lease()->set_lease_ms(60'000);
+  EXPECT_TRUE(Admit().ok()) << Problem();
+  request_.mutable_lease()->set_lease_ms(60'001);
+  EXPECT_THAT(Problem(), HasSubstr("lease_ms = 60001: must be 1s..1m"));
+  config_.max_duration_s = 120;
+  request_.mutable_lease()->set_lease_ms(120'000);
+  EXPECT_TRUE(Admit().ok()) << Problem();
+  request_.mutable_lease()->set_lease_ms(120'001);
+  EXPECT_THAT(Problem(), HasSubstr("must be 1s..2m"));
+}
+
 TEST_F(SessionTermsTest, PriorityAndPreemptionAreTheAdministrators) {
   request_.set_priority(5);
   EXPECT_TRUE(Admit().ok());
