@@ -170,11 +170,7 @@ void CheckSampling(const DaemonConfig& config, std::vector<std::string>* problem
   if (Status valid = SamplingOptions(config.sampling_options).status(); !valid.ok()) {
     problems->push_back(fmt::format("sampling.options: {}", valid.message()));
   }
-  for (const std::string& text : config.sampling_collectors) {
-    if (Status valid = ParseWantedCollector(text).status(); !valid.ok()) {
-      problems->push_back(fmt::format("sampling.collectors: {}: {}", text, valid.message()));
-    }
-  }
+  ValidateCollectors("sampling.collectors", config.sampling_collectors, problems);
   for (const std::string& text : config.sampling_jobs) {
     if (Status valid = ParseSamplingRule(text, {}).status(); !valid.ok()) {
       problems->push_back(fmt::format("sampling.jobs: {}: {}", text, valid.message()));

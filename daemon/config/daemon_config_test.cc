@@ -112,6 +112,16 @@ TEST(DaemonConfig, ItemsOfACollectorAreCheckedByIt) {
                           HasSubstr("1..500 ms"), HasSubstr("\"sedres\": unknown")));
 }
 
+// A request with a collector named twice is refused, so no recording of such a list could start.
+TEST(DaemonConfig, CollectorsOfRecordingsAreNamedOnce) {
+  DaemonConfig config;
+  config.sampling_collectors = {"hbm=10", "hbn", "hbm=20", "hccs"};
+  std::vector<std::string> problems;
+  ValidateDaemonConfig(config, &problems);
+  EXPECT_THAT(problems, ElementsAre(testing::StartsWith("sampling.collectors: hbn: no collector hbn"),
+                                    "sampling.collectors: \"hbm=20\": named twice"));
+}
+
 // The printed default file must be accepted and change nothing, also with every key switched on.
 TEST(DaemonConfig, DefaultFileIsTheDefaults) {
   std::string text = DefaultConfigText();

@@ -270,20 +270,23 @@ Result<WantedCollector> ParseWantedCollector(std::string_view text) {
   return wanted;
 }
 
-void ValidateRecorder(const std::vector<std::string>& collectors,
-                      const std::vector<std::string>& triggers,
-                      std::vector<std::string>* problems) {
+void ValidateCollectors(std::string_view key, const std::vector<std::string>& collectors,
+                        std::vector<std::string>* problems) {
   std::set<uint16_t> seen;
   for (const std::string& text : collectors) {
     Result<WantedCollector> wanted = ParseWantedCollector(text);
     if (!wanted.ok()) {
-      problems->push_back(fmt::format("recorder.collectors: {}: {}", log::Quote(text),
-                                      wanted.status().message()));
+      problems->push_back(fmt::format("{}: {}: {}", key, log::Quote(text), wanted.status().message()));
     } else if (!seen.insert(wanted->collector).second) {
-      problems->push_back(
-          fmt::format("recorder.collectors: {}: named twice", log::Quote(text)));
+      problems->push_back(fmt::format("{}: {}: named twice", key, log::Quote(text)));
     }
   }
+}
+
+void ValidateRecorder(const std::vector<std::string>& collectors,
+                      const std::vector<std::string>& triggers,
+                      std::vector<std::string>* problems) {
+  ValidateCollectors("recorder.collectors", collectors, problems);
   if (triggers.size() > kMaxTriggers) {
     problems->push_back(fmt::format("recorder.triggers: {} given, at most {}", triggers.size(),
                                     kMaxTriggers));

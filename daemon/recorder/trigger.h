@@ -54,7 +54,11 @@ struct WantedCollector {
 // "hbm" or "hbm=10".
 Result<WantedCollector> ParseWantedCollector(std::string_view text);
 
-// Everything that is wrong with the two lists, a line each.
+// Everything that is wrong with the list of this key, a line each.
+void ValidateCollectors(std::string_view key, const std::vector<std::string>& collectors,
+                        std::vector<std::string>* problems);
+
+// The same of the two lists of the recorder.
 void ValidateRecorder(const std::vector<std::string>& collectors,
                       const std::vector<std::string>& triggers, std::vector<std::string>* problems);
 
