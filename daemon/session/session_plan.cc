@@ -229,15 +229,17 @@ class Planner {
                                      std::ranges::count(plan_.pids, spec_.schedule().end_with_pid()) > 0;
     plan_.application_only = context_.attached || context_.awaits_processes || starts_with_command;
     if (plan_.application_only) return;
-    std::string_view who = spec_.target().job_id().empty() && plan_.pids.empty() ? "on these devices"
-                                                                     : "of this job";
+    // Without a job no process takes part, though some may be attached.
+    std::string_view what = spec_.target().job_id().empty() && plan_.pids.empty()
+                                ? "the request names none of its processes; give {job_id} or {pids}"
+                                : "no process of this job is attached; attach one";
     problems_.Add(
         {.kind = Problem::Kind::kNeedsProcess,
          .field = fmt::format("{}", fmt::join(plan_.awaited_options, ", ")),
-         .text = fmt::format("these data come from inside the application, and no process {} is attached; "
-                             "attach one, or add what the node itself measures (sys_hardware_mem_freq, "
-                             "sys_io_sampling_freq, sys_interconnection_freq, dvpp_freq, host_sys_usage)",
-                             who)});
+         .text = fmt::format("these data come from inside the application, and {}, or add what the node itself "
+                             "measures (sys_hardware_mem_freq, sys_io_sampling_freq, sys_interconnection_freq, "
+                             "dvpp_freq, host_sys_usage)",
+                             what)});
   }
 
   void RefuseNothing(const OptionAims& aims) {
