@@ -134,8 +134,8 @@ v1::ListDumpsResponse DumpRequests::List(const Peer& peer) const {
   response.set_total_bytes(dumps_->total_bytes());
   const auto& limits = dumps_->limits();
   if (limits.total != 0) response.set_max_total_bytes(limits.total);
-  if (limits.per_uid != 0) response.set_max_kept_bytes(limits.per_uid);
-  if (limits.pinned_per_uid != 0) response.set_max_pinned_bytes(limits.pinned_per_uid);
+  if (limits.per_uid != 0 && peer.uid != 0) response.set_max_kept_bytes(limits.per_uid);
+  if (limits.pinned_per_uid != 0 && !peer.admin) response.set_max_pinned_bytes(limits.pinned_per_uid);
   response.set_incomplete(!dumps_->complete());
   return response;
 }

@@ -74,6 +74,22 @@ TEST_F(DumpRequestsTest, DumpsOfOthersDoNotExist) {
   EXPECT_EQ(requests_.List(viewer_).dumps_size(), 2);
 }
 
+// Root keeps and pins what it likes, another administrator pins it.
+TEST_F(DumpRequestsTest, LimitsAreThoseOfTheCaller) {
+  retention_.SetLimits({.total = 300, .per_uid = 200, .pinned_per_uid = 100});
+  const v1::ListDumpsResponse user = requests_.List(owner_);
+  EXPECT_EQ(user.max_total_bytes(), 300u);
+  EXPECT_EQ(user.max_kept_bytes(), 200u);
+  EXPECT_EQ(user.max_pinned_bytes(), 100u);
+  const v1::ListDumpsResponse admin = requests_.List({.uid = 1000, .admin = true});
+  EXPECT_EQ(admin.max_kept_bytes(), 200u);
+  EXPECT_FALSE(admin.has_max_pinned_bytes());
+  const v1::ListDumpsResponse root = requests_.List({.uid = 0, .admin = true});
+  EXPECT_EQ(root.max_total_bytes(), 300u);
+  EXPECT_FALSE(root.has_max_kept_bytes());
+  EXPECT_FALSE(root.has_max_pinned_bytes());
+}
+
 TEST_F(DumpRequestsTest, ListsWhatThereIs) {
   const v1::ListDumpsResponse all = requests_.List(owner_);
   ASSERT_EQ(all.dumps_size(), 2);
