@@ -99,6 +99,7 @@ Status ChannelReleases::MayRelease(const Peer& peer, const std::vector<Key>& key
       problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
                           .text = fmt::format("of device {} is used by a session of another user; only an administrator "
                                               "can release it now", key.first)});
+      break;  // of one channel that is one reason, however many sessions it has
     }
   }
   if (problems.empty()) return Status::Ok();

@@ -117,17 +117,19 @@ TEST_F(ChannelReleasesTest, NewSessionsWaitForIt) {
 }
 
 TEST_F(ChannelReleasesTest, AnotherUsersSessionKeepsItsChannel) {
-  owners_["bobs"] = kOther;
+  owners_["bobs"] = owners_["bobs second"] = kOther;
   auto claim = Claim("hccs", 50, "bobs");
+  auto second = Claim("hccs", 50, "bobs second");
   const Status refused = ReleaseHccs(User(kHolder));
   EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
-  ASSERT_THAT(refused.problems(), SizeIs(1));
+  ASSERT_THAT(refused.problems(), SizeIs(1)) << "one reason for one channel";
   EXPECT_EQ(refused.problems()[0].holder, "");
   EXPECT_THAT(refused.message(), AllOf(HasSubstr("a session of another user"), Not(HasSubstr("bobs")),
                                        Not(HasSubstr(std::to_string(kOther)))));
   EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_RUNNING);
   EXPECT_TRUE(ReleaseHccs(Administrator()).ok());
   EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
+  EXPECT_EQ(Answer(second).state, v1::Outcome::RESULT_BUSY);
 }
 
 TEST_F(ChannelReleasesTest, OnlyWhoReleasedItTakesItBack) {
