@@ -202,6 +202,14 @@ TEST_F(SessionPlanTest, AnOptionSaysWhichCollectorHasARateOfItsOwn) {
   EXPECT_THAT(note(), Not(HasSubstr("by its name")));
 }
 
+// Processes may be attached: a request that names neither a job nor one of them has none all the same.
+TEST_F(SessionPlanTest, ARequestOfNoProcessHasNothingOfTheApplication) {
+  request_.set_options_json(R"({"msproftx":"on"})");
+  EXPECT_THAT(Problems(), AllOf(HasSubstr("names none of its processes; give job_id or pids"), Not(HasSubstr("attached"))));
+  request_.mutable_target()->set_job_id("j");
+  EXPECT_THAT(Problems(), HasSubstr("no process of this job is attached; attach one"));
+}
+
 TEST_F(SessionPlanTest, StorageLimitIsTheSmallerOfTheTwo) {
   request_.mutable_options()->set_storage_limit("200MB");
   ASSERT_TRUE(Plan().ok());
