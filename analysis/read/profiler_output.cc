@@ -208,14 +208,24 @@ bool ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, s
 }
 
 bool ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank) {
-  return EachRecord(path, {{"Computing"}, {"Communication"}, {"Communication(Not Overlapped)"}, {"Free"}, {"Step"}}, context, [rank](const CsvFile& file) {
-    return [rank, columns = StepColumns(file), step = file.Column({"Step"})](const CsvFile& record) {
+  std::set<int> devices;
+  std::optional<int> first;
+  const bool empty = EachRecord(path, {{"Computing"}, {"Communication"}, {"Communication(Not Overlapped)"}, {"Free"}, {"Step"}}, context, [rank, &devices, &first](const CsvFile& file) {
+    return [rank, &devices, &first, columns = StepColumns(file), step = file.Column({"Step"}), of_device = file.Column({"Device_id"})](const CsvFile& record) {
+      // Each device has a row of the step; sums of what ran at the same time are no time.
+      if (int device = 0; ParseNumber(record.Field(of_device), &device)) {
+        if (!first) first = device;
+        devices.insert(device);
+        if (device != *first) return true;
+      }
       const auto shares = columns.Get(record);
       // A run without steps has one line without a number.
       if (shares) rank->shares[record.Integer(step).value_or(-1)] = *shares;
       return shares.has_value();
     };
   });
+  if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: those of device {} are read", fmt::join(devices, ", "), *first)});
+  return empty;
 }
 
 // A column in MB, or in KB where its name has that.

@@ -261,6 +261,11 @@ class TextCase(AnalysisCase):
         self.assertEqual([rank["device"] for rank in got["ranks"]], [0])
         self.write("r_ascend_pt", "ASCEND_PROFILER_OUTPUT", "kernel_details.csv", text=rows.replace(",1\n", ",0\n"))
         self.assertEqual(analyze(self.folder)["problems"], [])
+        rows = "".join(f"{device},{step},{1000 * (device + step)},0,0,0\n" for device in (0, 1) for step in (1, 2))
+        self.write("r_ascend_pt", "ASCEND_PROFILER_OUTPUT", "step_trace_time.csv", text="Device_id,Step,Computing,Communication(Not Overlapped),Communication,Free\n" + rows)
+        got = analyze(self.folder)
+        self.assertEqual([problem["what"] for problem in got["problems"]], ["has rows of the devices 0, 1: those of device 0 are read"])
+        self.assertEqual([(step["step"], step["computing_ms"]) for step in got["ranks"][0]["steps"]], [(1, 1), (2, 2)])
 
     def test_paths_that_are_not_runs(self):
         os.makedirs(os.path.join(self.folder, "empty"))
