@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
 #include "analysis/read/readers.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -47,9 +49,16 @@ int64_t SizeOf(const Rank& rank, std::string_view name) {
 }
 
 // Ranks do not begin to record at once, and then their numbers differ: operations of a step that all ranks of a group have
-// as many of are the same ones in their order. Memory grows with the steps and kinds of operations, not with the ranks.
+// as many of are the same ones in their order. Where ranks have more and fewer of them, as of the step in which a recording
+// begins, such a step shows how far their numbers lie apart. Memory grows with the kinds of operations, times the steps or the ranks.
 class SameOrder {
  public:
+  // What an operation is called on all ranks; `number` is 0 unless it tells those of one name apart.
+  struct Identity {
+    std::string_view name;
+    int64_t number = 0;
+  };
+
   explicit SameOrder(const Run& run) {
     for (const auto& rank : run.ranks) {
       std::map<Key, OfRank> of_rank;
@@ -65,13 +74,20 @@ class SameOrder {
         known->second.same_count &= of.count == known->second.first.count;
       }
     }
+    AddFirstNumbers(run);
   }
-  // What an operation is called on all ranks.
-  std::string_view NameOf(const Rank& rank, const Collective& each) const {
+
+  Identity Of(const Rank& rank, const Collective& each) const {
     const std::string_view name = rank.TextOf(each.name);
-    if (!IsNumbered(rank, each)) return name;
-    const OfKind& kind = kinds_.at(KeyOf(rank, each));
-    return kind.same_names || !kind.same_count ? name : WithoutNumbers(name);
+    if (!IsNumbered(rank, each)) return {name};
+    const Key key = KeyOf(rank, each);
+    const OfKind& kind = kinds_.at(key);
+    if (kind.same_names) return {name};
+    const std::string_view plain = std::get<2>(key);
+    if (kind.same_count) return {plain};
+    const auto first = first_numbers_.find({&rank, std::get<0>(key), plain});
+    const std::optional<int64_t> number = NumberAfter(plain, name);
+    return first != first_numbers_.end() && number ? Identity{plain, *number - first->second} : Identity{name};
   }
 
  private:
@@ -91,7 +107,35 @@ class SameOrder {
   static Key KeyOf(const Rank& rank, const Collective& each) {
     return {rank.TextOf(each.group), each.step, WithoutNumbers(rank.TextOf(each.name))};
   }
+  // 19 of "hcom_allReduce__241_19_1", which is "hcom_allReduce__241" without its numbers.
+  static std::optional<int64_t> NumberAfter(std::string_view plain, std::string_view name) {
+    if (plain.size() == name.size()) return std::nullopt;
+    const std::string_view rest = name.substr(plain.size() + 1);
+    int32_t number = 0;
+    return ParseNumber(rest.substr(0, rest.find('_')), &number) ? std::optional<int64_t>(number) : std::nullopt;
+  }
+  // Of each rank the number of the first operation in the first step whose operations are known to be the same.
+  void AddFirstNumbers(const Run& run) {
+    std::map<std::pair<std::string_view, std::string_view>, int64_t> steps;
+    for (const auto& [key, kind] : kinds_) {
+      if (kind.same_count && !kind.same_names) steps.try_emplace({std::get<0>(key), std::get<2>(key)}, std::get<1>(key));
+    }
+    if (steps.empty()) return;
+    for (const auto& rank : run.ranks) {
+      for (const Collective& each : rank->collectives) {
+        if (!IsNumbered(*rank, each)) continue;
+        const auto [group, step, plain] = KeyOf(*rank, each);
+        const auto of = steps.find({group, plain});
+        const std::optional<int64_t> number = NumberAfter(plain, rank->TextOf(each.name));
+        if (of == steps.end() || of->second != step || !number) continue;
+        int64_t& first = first_numbers_.try_emplace({rank.get(), group, plain}, *number).first->second;
+        first = std::min(first, *number);
+      }
+    }
+  }
+
   std::map<Key, OfKind> kinds_;
+  std::map<std::tuple<const Rank*, std::string_view, std::string_view>, int64_t> first_numbers_;  // rank, group, name
 };
 
 }  // namespace
@@ -128,11 +172,12 @@ std::optional<std::array<int64_t, 3>> Cluster::IndexesOf(size_t rank) const {
 
 void Cluster::AddOperations() {
   const SameOrder order(run_);
-  using Key = std::tuple<size_t, int64_t, std::string_view, size_t>;
+  using Key = std::tuple<size_t, int64_t, std::string_view, int64_t, size_t>;
   struct Hash {
     size_t operator()(const Key& key) const {
       const size_t name = std::hash<std::string_view>()(std::get<2>(key));
-      return (name ^ (std::get<0>(key) * 0x9E3779B97F4A7C15u)) + static_cast<size_t>(std::get<1>(key)) * 0xD6E8FEB86659FD93u + std::get<3>(key);
+      return (name ^ (std::get<0>(key) * 0x9E3779B97F4A7C15u)) + static_cast<size_t>(std::get<1>(key)) * 0xD6E8FEB86659FD93u +
+             static_cast<size_t>(std::get<3>(key)) + std::get<4>(key);
     }
   };
   std::unordered_map<Key, size_t, Hash> known;
@@ -140,7 +185,7 @@ void Cluster::AddOperations() {
   for (size_t i = 0; i < run_.ranks.size(); ++i) {
     const Rank& rank = *run_.ranks[i];
     std::map<std::tuple<TextId, TextId, int64_t>, size_t> seen;
-    std::map<std::tuple<TextId, std::string_view, int64_t>, size_t> places;
+    std::map<std::tuple<TextId, std::string_view, int64_t, int64_t>, size_t> places;
     std::unordered_map<TextId, size_t> groups;
     for (const Collective& each : rank.collectives) {
       const auto [group, is_new] = groups.try_emplace(each.group, 0);
@@ -156,10 +201,10 @@ void Cluster::AddOperations() {
       }
       const std::string_view name = rank.TextOf(each.name);
       if (each.p2p || IsSendOrReceive(name)) groups_[group->second].p2p = true;
-      const std::string_view same = order.NameOf(rank, each);
+      const auto [same, number] = order.Of(rank, each);
       const size_t repeat = seen[{each.group, each.name, each.step}]++;
-      const size_t place = places[{each.group, same, each.step}]++;
-      const auto [op, is_first] = known.try_emplace({group->second, each.step, same, place}, operations_.size());
+      const size_t place = places[{each.group, same, each.step, number}]++;
+      const auto [op, is_first] = known.try_emplace({group->second, each.step, same, number, place}, operations_.size());
       if (is_first) operations_.push_back({group->second, name, rank.TextOf(each.type), each.step, repeat, {}});
       operations_[op->second].ranks.push_back({i, &each});
     }

@@ -56,8 +56,25 @@ TEST(ClusterOperations, AreTheSameInTheirOrder) {
   std::vector<size_t> ranks_of_step_1;
   std::vector<size_t> ranks_of_step_2;
   for (const ClusterOp& op : cluster.operations()) (op.step == 1 ? ranks_of_step_1 : ranks_of_step_2).push_back(op.ranks.size());
-  EXPECT_EQ(ranks_of_step_1, std::vector<size_t>({1, 1, 1})) << "which of two it is nothing says";
+  EXPECT_EQ(ranks_of_step_1, std::vector<size_t>({1, 2})) << "it is the last one before step 2";
   EXPECT_EQ(ranks_of_step_2, std::vector<size_t>({2, 2}));
+}
+
+// The second rank's recording began within step 1 and ended within step 3: its 0 is the first one's 1.
+TEST(ClusterOperations, OfPartOfAStepAreTheSameByHowFarNumbersLieApart) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"allReduce", 1, 5}, {"allReduce", 1, 6}, {"allReduce", 2}, {"allReduce", 2}, {"allReduce", 3, 1}, {"allReduce", 3, 2}, {"allReduce", 3, 9}});
+  AddRank(&run, 0, {{"allReduce", 1, 3}, {"allReduce", 2}, {"allReduce", 2}, {"allReduce", 3, 4}, {"allReduce", 3, 5}});
+  EXPECT_EQ(WaitsIn(run, 1), (std::map<Ranks, double>{{{0, 1}, 3}}));
+  EXPECT_EQ(WaitsIn(run, 3), (std::map<Ranks, double>{{{1, 0}, 6}}));
+}
+
+TEST(ClusterOperations, OfPartOfAStepAreUnknownWithoutACompleteOne) {
+  profd::analysis::Run run;
+  AddRank(&run, 0, {{"allReduce", 1}, {"allReduce", 1}});
+  AddRank(&run, 7, {{"allReduce", 1}});
+  const Cluster cluster(run);
+  for (const ClusterOp& op : cluster.operations()) EXPECT_EQ(op.ranks.size(), 1u);
 }
 
 TEST(ClusterMessages, AreTheSameInTheirOrder) {
