@@ -19,7 +19,7 @@ const std::array kHints = {
     Hint{"index", {"Index: use an equivalent that the AI Core has, such as torch.index_select or torch.where with a mask.", "Index：改用 AI Core 支持的等价写法，例如 torch.index_select，或用掩码配合 torch.where。"}},
     Hint{"indexput indexputv2", {"IndexPut: use an equivalent that the AI Core has, such as torch.where with a mask.", "IndexPut：改用 AI Core 支持的等价写法，例如用掩码配合 torch.where。"}},
     Hint{"nonzero", {"NonZero: use an equivalent with a fixed shape, such as a mask that is multiplied or given to torch.where.", "NonZero：改用 shape 固定的等价写法，例如掩码相乘或将掩码传给 torch.where。"}},
-    Hint{"argmin", {"ArgMin: CANN 7.0.RC1 and later have it on the AI Core: update the toolkit.", "ArgMin：CANN 7.0.RC1 及以后版本可在 AI Core 上运行：请升级 toolkit。"}},
+    Hint{"argmin", {"ArgMin: CANN 7.0.RC1 and later have it on the AI Core: update the toolkit if it is older.", "ArgMin：CANN 7.0.RC1 及以后版本可在 AI Core 上运行：若版本更早，请升级 toolkit。"}},
 };
 
 std::string Lower(std::string_view text) {

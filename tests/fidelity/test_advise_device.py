@@ -24,6 +24,7 @@ class AdviseDevice(AdviseCase):
         advice = found(self.run_of([], name="e", kernel_details__csv=rows))["aicpu"]["advice"]
         self.assertEqual(sum(any(line.startswith(kind.removesuffix("V2") + ":") for line in advice) for kind in kinds), 4, advice)
         self.assertEqual(len(advice), 5, "and the general one")
+        self.assertIn("update the toolkit if it is older", "".join(advice), "the version may be unknown, or later")
 
     def test_shapes_and_bounds(self):
         run = lambda name, ratio, us, *states: self.run_of([], name=name, kernel_details__csv=self.kernels(
