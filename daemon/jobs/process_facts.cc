@@ -40,7 +40,6 @@ constexpr std::array kRankNames = {"RANK",      "RANK_ID",  "OMPI_COMM_WORLD_RAN
                                    "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
 constexpr std::array kWorldNames = {"WORLD_SIZE", "RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                     "SLURM_NTASKS"};
-constexpr std::array kVisibleNames = {"ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"};
 
 bool IsIdChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -235,7 +234,7 @@ EnvironmentFacts ParseEnvironment(std::string_view text_untrusted) {
   facts.local_rank = variables.Number(attach::kLocalRankVariables, kMaxRank);
   facts.world_size = variables.Number(kWorldNames, kMaxRank).value_or(0);
   facts.device = variables.Number(attach::kDeviceVariables, kMaxDevice);
-  for (const char* name : kVisibleNames) {
+  for (const char* name : attach::kVisibleDevicesVariables) {
     if (facts.visible.empty() && !ParseDeviceList(variables.Get(name), &facts.visible)) {
       facts.visible.clear();
     }

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <utility>
@@ -87,8 +86,7 @@ int Collector::MakeRing(uint64_t wish) {
   writer_ = std::make_unique<attach::ActivityWriter>(memory, bytes, now.real_ns, now.raw_ns);
   {
     const MutexLock lock(walk_mutex_);
-    translator_ = std::make_unique<Translator>(
-        *writer_, ReadVisibleDevices(::getenv("ASCEND_RT_VISIBLE_DEVICES")));
+    translator_ = std::make_unique<Translator>(*writer_, VisibleDevices());
   }
   ring_fd_.store(memfd.Release(), std::memory_order_release);
   return 0;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "client/libprofd/mspti/mspti_abi.h"
+#include "proto/attach/device_environment.h"
 
 namespace profd::lib::mspti {
 namespace {
@@ -68,24 +69,44 @@ attach::ApiLevel LevelOf(uint32_t kind) {
   }
 }
 
-}  // namespace
-
-std::vector<uint16_t> ReadVisibleDevices(const char* text_or_null) {
+// "2,3,0" or "4-7"; empty: none, or no such list.
+std::vector<uint16_t> ReadDevices(std::string_view text) {
   std::vector<uint16_t> devices;
-  std::string_view text = text_or_null == nullptr ? "" : text_or_null;
-  while (!text.empty()) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    uint16_t device = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), device);
-    if (error != std::errc() || devices.size() == kMaxVisible) return {};
-    devices.push_back(device);
+  const auto skip_blanks = [&text] { text.remove_prefix(std::min(text.find_first_not_of(' '), text.size())); };
+  const auto read_number = [&](uint16_t* number) {
+    skip_blanks();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    skip_blanks();
+    return error == std::errc();
+  };
+  while (!text.empty()) {
+    uint16_t first = 0;
+    if (!read_number(&first)) return {};
+    uint16_t last = first;
+    if (text.starts_with('-')) {
+      text.remove_prefix(1);
+      if (!read_number(&last) || last < first) return {};
+    }
+    if (last - first >= static_cast<int>(kMaxVisible - devices.size())) return {};
+    for (int device = first; device <= last; ++device) devices.push_back(static_cast<uint16_t>(device));
     if (text.empty()) break;
     if (text.front() != ',') return {};
     text.remove_prefix(1);
   }
   return devices;
+}
+
+}  // namespace
+
+std::vector<uint16_t> VisibleDevices() {
+  for (const char* name : attach::kVisibleDevicesVariables) {
+    const char* text = ::getenv(name);
+    if (text == nullptr) continue;
+    std::vector<uint16_t> devices = ReadDevices(text);
+    if (!devices.empty()) return devices;
+  }
+  return {};
 }
 
 Translator::Times Translator::TimesOf(uint64_t start, uint64_t end, const ClockPair& clock) {

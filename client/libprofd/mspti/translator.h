@@ -98,7 +98,7 @@ class Translator {
   std::map<uint64_t, MarkerTexts> awaited_;  // by the marker's id, which rises
 };
 
-// A list of devices as ASCEND_RT_VISIBLE_DEVICES has it ("2,3,0"); empty: none, or no such list.
-std::vector<uint16_t> ReadVisibleDevices(const char* text_or_null);
+// The physical devices that this process sees, in its numbering; empty: its environment has no list of them.
+std::vector<uint16_t> VisibleDevices();
 
 }  // namespace profd::lib::mspti

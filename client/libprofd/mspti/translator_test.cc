@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "client/libprofd/mspti/collector_test_support.h"
 
 namespace profd::lib::mspti {
@@ -156,6 +158,26 @@ TEST_F(TranslatorTest, WhatWasForgottenIsNoStep) {
   Return(2 * kSecond, kReal + kSecond);
   EXPECT_EQ(translator_->last_step().by_ns, 0);
   EXPECT_EQ(Error(view_.kernels), 0);
+}
+
+// As the daemon has them (process_facts_test).
+TEST(VisibleDevicesTest, FromEitherVariable) {
+  const auto visible = [](const char* runtime, const char* container) {
+    for (const auto& [name, value] : {std::pair{"ASCEND_RT_VISIBLE_DEVICES", runtime}, {"ASCEND_VISIBLE_DEVICES", container}}) {
+      value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
+    }
+    return VisibleDevices();
+  };
+  using Devices = std::vector<uint16_t>;
+  EXPECT_EQ(visible(nullptr, nullptr), Devices());
+  EXPECT_EQ(visible("2, 3,0", nullptr), (Devices{2, 3, 0}));
+  EXPECT_EQ(visible(nullptr, "4-6"), (Devices{4, 5, 6}));
+  EXPECT_EQ(visible(nullptr, "0,4 - 5,2"), (Devices{0, 4, 5, 2}));
+  EXPECT_EQ(visible("2", "4-6"), Devices{2});
+  EXPECT_EQ(visible("", "4-6"), (Devices{4, 5, 6}));
+  EXPECT_EQ(visible("0-63", nullptr).size(), 64u);
+  for (const char* none : {"void", "-1", "3-2", "0-64", "0-63,64", "1;2", "65536"}) EXPECT_EQ(visible(none, nullptr), Devices()) << none;
+  visible(nullptr, nullptr);
 }
 
 }  // namespace
