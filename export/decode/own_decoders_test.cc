@@ -267,6 +267,16 @@ TEST(Marks, AStepThatSeveralThreadsReportCountsOnce) {
   EXPECT_EQ(run.stats.unpaired, 0u);
 }
 
+// The script and its framework, for example. The step trace of its device begins with the first, too.
+TEST(Marks, AStepThatBeginsAgainWhileItRunsCountsOnce) {
+  DecodeRun run("marks.tsv", kOwn);
+  run.Feed(
+      {"2100\t42\t0\t1\tstep_begin\t\t7\n2110\t42\t0\t1\tstep_begin\t\t7\n"
+       "2200\t42\t0\t1\tstep_end\t\t7\n2220\t42\t0\t1\tstep_end\t\t7\n"});
+  EXPECT_EQ(EventTexts(run), (Texts{"step Step 7: 2100+100 of 42:1, rank 0"}));
+  EXPECT_EQ(run.stats.unpaired, 0u);
+}
+
 // Also one after the other. A thread of its own may well count from the same number again.
 TEST(Marks, AStepThatThreadsReportOneAfterTheOtherCountsOnce) {
   DecodeRun run("marks.tsv", Place::Kind::kOwn);

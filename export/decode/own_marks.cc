@@ -20,7 +20,8 @@ namespace {
 // none). A range or step whose other end lies outside of the session is clipped there, one that was open when its process
 // attached at that instant. A step's end in the middle without its
 // begin, or its begin without its end, lost the other half: it is left out and counted. Steps of a process that reports no
-// end at all end where the next one begins, as in `profctl jobs`; repeats of a step by other threads are none.
+// end at all end where the next one begins, as in `profctl jobs`; repeats of a step while it runs are none, nor are those by
+// other threads.
 class MarksDecoder final : public EventDecoder {
  public:
   explicit MarksDecoder(const DecodeContext& context) : EventDecoder(context) {
@@ -198,9 +199,9 @@ class MarksDecoder final : public EventDecoder {
   bool BeginStep(const Mark& mark) {
     if (steps_.size() >= kMaxThreads && !steps_.contains(mark.thread.first)) return false;
     Step& step = steps_[mark.thread.first];
-    // By another thread as well, while it runs or after its end.
-    if ((step.open || step.ends) && step.value == mark.value && step.thread != mark.thread) return true;
-    if (step.open && step.value != mark.value && !step.ends) {
+    // Again while it runs, as in the step trace; after its end, by another thread.
+    if (step.value == mark.value && (step.open || (step.ends && step.thread != mark.thread))) return true;
+    if (step.open && !step.ends) {
       SendStep(step, mark.t_ns, false);
     } else if (step.open) {
       ++stats_.unpaired;  // the one before never ended
