@@ -30,7 +30,7 @@ enum class LossReason : uint8_t {
   kProcessEnded,     // the process ended without handing over its last records
   kNotNoted,         // missing by the timestamps, and the killed daemon had not noted why
   kOverBudget,       // left out so that profd stays within its share of the CPU
-  kProfilerBusy,     // another profiler ran in the process, or its device was kept for tuning
+  kProfilerBusy,     // another profiler ran in the process, its device was kept for tuning, or the application forbade it
 };
 inline constexpr size_t kLossReasons = static_cast<size_t>(LossReason::kProfilerBusy) + 1;
 

@@ -34,8 +34,8 @@ void NoteOtherProfilers(const Manifest& manifest, VerifyReport* report) {
       until_ns = std::max(until_ns, to_ns);
     }
     report->notes.push_back(fmt::format(
-        "{}: {:.3f} s are without the records of a process: another profiler ran in it, or its device was kept for "
-        "tuning (profiler_busy)",
+        "{}: {:.3f} s are without the records of a process: another profiler ran in it, its device was kept for "
+        "tuning, or the application did not allow it (profiler_busy)",
         channel.collector, static_cast<double>(missing_ns) / 1e9));
   }
 }

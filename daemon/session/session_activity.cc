@@ -359,8 +359,10 @@ int64_t SessionActivity::AddMissing(const MissingTime& missing) {
 
 std::string SessionActivity::BusyText() const {
   if (busy_ns_ == 0) return {};
-  return fmt::format("no records for {:.3f} s: another profiler ran in the process, or its device was kept for tuning",
-                     static_cast<double>(busy_ns_) / 1e9);
+  return fmt::format(
+      "no records for {:.3f} s: another profiler ran in the process, its device was kept for tuning, or the application did not "
+      "allow it",
+      static_cast<double>(busy_ns_) / 1e9);
 }
 
 std::string SessionActivity::NamesText() const {

@@ -86,11 +86,11 @@ class SessionActivity {
   int64_t StartOf(pid_t pid) const;
   // Kinds of the request that the process leaves out from now on, to stay within its share of a core.
   void OnLeftOut(uint64_t attach_id, attach::CollectKinds kinds, int64_t now_raw_ns);
-  // The process's profiler is another's from now on, or is not any more.
+  // The process's profiler is another's from now on, or the application forbids it; or not any more.
   void OnBusy(uint64_t attach_id, bool busy, int64_t now_raw_ns);
   // As far as it is of the session's time and kinds; how much that is, in ns.
   int64_t AddMissing(const MissingTime& missing);
-  // How long one process had no records since its profiler was another's, the longest so far; empty = none had that.
+  // How long one process had no records for this, the longest so far; empty = none had that.
   std::string BusyText() const;
   // CPU time that collecting took in a process.
   uint64_t CostOf(pid_t pid) const;

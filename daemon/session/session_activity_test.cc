@@ -370,7 +370,8 @@ TEST_F(SessionActivityTest, TheLongestTimeOfAnotherProfilerIsATextToo) {
   activity_->OnBusy(kRank0, true, kBegin + 1800 * kMs);
   Finish(kBegin + 2100 * kMs);
   EXPECT_EQ(activity_->BusyText(),
-            "no records for 1.800 s: another profiler ran in the process, or its device was kept for tuning");
+            "no records for 1.800 s: another profiler ran in the process, its device was kept for tuning, or the application did not "
+            "allow it");
 }
 
 TEST_F(SessionActivityTest, CostsOfAProcessAddUp) {

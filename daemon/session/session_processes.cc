@@ -151,11 +151,14 @@ void SessionProcesses::OnActivityGivenUp(const TrainingProcess& process, const S
 
 void SessionProcesses::OnCollector(const TrainingProcess& process, const attach::CollectorReport& report) {
   DCHECK_ON(deps_.control);
+  const bool collected = std::ranges::count(collect_.Unended(), process.pid) > 0;
   collect_.OnReport(process, report);
   if (activity_ != nullptr) {
     const int64_t now_ns = deps_.host.clock.MonotonicRawNs();
     activity_->OnLeftOut(process.attach_id, report.left_out, now_ns);
-    activity_->OnBusy(process.attach_id, report.state == attach::CollectState::kBusy, now_ns);
+    // The last "off" of a session has no reason.
+    const bool refuses = report.state == attach::CollectState::kOff && !report.detail.empty();
+    if (!refuses || collected) activity_->OnBusy(process.attach_id, refuses || report.state == attach::CollectState::kBusy, now_ns);
     if (handing_over_ && std::ranges::count(collect_.Unended(), process.pid) == 0) {
       deps_.jobs_or_null->Drain(process.attach_id);  // the report comes behind its last records
       activity_->OnHandedOver(process.attach_id);

@@ -108,9 +108,10 @@ class SessionProcessesTest : public ::testing::Test {
       directory_.Keep(attach_id, mark, "");
     }
   }
-  void Collector(uint64_t attach_id, attach::CollectState state, attach::CollectKinds kinds = {attach::CollectKind::kKernel}) {
+  void Collector(uint64_t attach_id, attach::CollectState state, attach::CollectKinds kinds = {attach::CollectKind::kKernel},
+                 const std::string& detail = "") {
     attach::CollectorReport report{.session_id = "s-1", .provider = attach::CollectProvider::kMspti, .state = state,
-                                   .kinds = kinds};
+                                   .kinds = kinds, .detail = detail};
     directory_.ReportCollector(attach_id, report);
     time_.RunReady();
   }
@@ -355,6 +356,37 @@ TEST_F(SessionProcessesTest, WhereAclprofIsBusyTheKernelsAreMissing) {
   ASSERT_EQ(status.outcomes_size(), 1);
   EXPECT_EQ(status.outcomes(0).result(), v1::Outcome::RESULT_BUSY);
   EXPECT_THAT(status.outcomes(0).detail(), HasSubstr("no records for 1.000 s: another profiler ran in the process"));
+}
+
+// docs/api.md: profd_collect_allow may be called at any time, and what it forbids the session reports.
+TEST_F(SessionProcessesTest, WhatTheApplicationForbidsForAWhileIsAGap) {
+  const auto forbids = [this](uint64_t attach_id) { Collector(attach_id, attach::CollectState::kOff, {}, "the application does not allow it"); };
+  plan_.collect["task_time"] = {attach::CollectKind::kKernel};
+  Make();
+  Begin(Dump());
+  const int64_t begin_ns = clock_.MonotonicRawNs();
+  Collector(1, attach::CollectState::kOn);
+  forbids(2);  // from the start: it serves nothing, which is what its outcome says
+  time_.Advance(kNsPerSecond);
+  forbids(1);
+  time_.Advance(kNsPerSecond);
+  forbids(1);
+  time_.Advance(kNsPerSecond);
+  Collector(1, attach::CollectState::kOn);
+  time_.Advance(kNsPerSecond);
+  processes_->End();
+  Collector(1, attach::CollectState::kOff, {});
+  processes_->Finish();
+  const Manifest manifest = Finished();
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  ASSERT_EQ(manifest.channels[0].gaps.size(), 1u);
+  EXPECT_EQ(manifest.channels[0].gaps[0].reason, LossReason::kProfilerBusy);
+  EXPECT_EQ(manifest.channels[0].gaps[0].from_ns, begin_ns + kNsPerSecond);
+  EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, begin_ns + 3 * kNsPerSecond);
+  v1::SessionStatus status;
+  processes_->FillOptions(&status);
+  ASSERT_EQ(status.outcomes_size(), 1);
+  EXPECT_THAT(status.outcomes(0).detail(), HasSubstr("no records for 2.000 s: "));
 }
 
 TEST_F(SessionProcessesTest, WithoutTasksAclprofHasNoKernelsToMiss) {
