@@ -148,7 +148,4 @@ void Run(fuzz::Input input) {
 }  // namespace
 }  // namespace profd::exporting
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::exporting::Run({data, size});
-  return 0;
-}
+void profd::fuzz::Run(Input input) { exporting::Run(input); }

@@ -78,7 +78,9 @@ void PutAny(fuzz::Input* input, TestActivityRing* ring) {
   }
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   TestActivityRing ring;
   ActivityScratch scratch;
   std::unique_ptr<ActivityReader> reader;
@@ -123,10 +125,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -28,12 +28,10 @@ void Check(const Result<Any>& first, Result<Any> (*parse)(std::string_view)) {
 }  // namespace
 }  // namespace profd::attach
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  namespace attach = profd::attach;
-  const std::string_view packet = profd::fuzz::Input(data, size).rest();
+void profd::fuzz::Run(Input input) {
+  const std::string_view packet = input.rest();
   attach::Check(attach::ParseToDaemon(packet), attach::ParseToDaemon);
   attach::Check(attach::ParseToProcess(packet), attach::ParseToProcess);
   // As the process's own interpreter gives them.
   if (const auto threads = attach::ParseStackThreads(packet); threads.ok()) FUZZ_EXPECT(threads->size() <= attach::kMaxStackThreads);
-  return 0;
 }

@@ -69,7 +69,9 @@ void Feed(const CollectorEntry& entry, const Host& host, const DeviceInfo& devic
   }
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static const ManualClock clock;
   static const RootedFs nothing = RootedFs::OpenRoot(".").value();
   const Host host{clock, nothing, nothing, nullptr, {}, 0};
@@ -87,10 +89,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

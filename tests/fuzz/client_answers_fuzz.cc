@@ -3,7 +3,6 @@
 // and nothing that reaches the terminal can drive it.
 #include <google/protobuf/stubs/logging.h>
 
-#include <array>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
@@ -135,10 +134,9 @@ void Run(fuzz::Input input) {
 }  // namespace
 }  // namespace profd::client
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+void profd::fuzz::Run(Input input) {
   // A line for every text that is not UTF-8.
   google::protobuf::SetLogHandler(nullptr);
   static const bool in_utc = ::setenv("TZ", "UTC", 1) == 0;
-  if (in_utc) profd::client::Run({data, size});
-  return 0;
+  if (in_utc) client::Run(input);
 }

@@ -52,7 +52,4 @@ void Run(fuzz::Input input) {
 }  // namespace
 }  // namespace profd::client
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::client::Run({data, size});
-  return 0;
-}
+void profd::fuzz::Run(Input input) { client::Run(input); }

@@ -5,7 +5,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "client/top/draw.h"
 #include "client/top/keys.h"
@@ -93,17 +92,15 @@ class Show {
 }  // namespace
 }  // namespace profd::client::top
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+void profd::fuzz::Run(Input input) {
   // A line for every text that is not UTF-8.
   google::protobuf::SetLogHandler(nullptr);
-  profd::fuzz::Input input(data, size);
   const int columns = input.Take<uint8_t>();
   const int rows = input.Take<uint8_t>() % 80;
-  profd::client::top::Show show({columns, rows});
+  client::top::Show show({columns, rows});
   while (!input.empty()) {
     const auto what = input.Take<uint8_t>();
     show.Take(what, input.TakePiece(input.Take<uint16_t>()));
   }
   show.End();
-  return 0;
 }

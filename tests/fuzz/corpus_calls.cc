@@ -2,9 +2,6 @@
 // libdcmi, certificates.
 #include <openssl/x509.h>
 
-#include <utility>
-#include <vector>
-
 #include "cri/runtime/v1/runtime.pb.h"
 #include "daemon/rpc/tls_test_support.h"
 #include "kubelet/podresources/v1/podresources.pb.h"

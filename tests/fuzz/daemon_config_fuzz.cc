@@ -2,15 +2,13 @@
 #include "daemon/config/daemon_config.h"
 #include "tests/fuzz/fuzz_input.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::fuzz::Input input(data, size);
+void profd::fuzz::Run(Input input) {
   std::vector<std::string> problems;
-  profd::DaemonConfig config = profd::ParseDaemonConfig(input.rest(), "profd.toml", &problems);
+  DaemonConfig config = ParseDaemonConfig(input.rest(), "profd.toml", &problems);
   for (const std::string& problem : problems) FUZZ_EXPECT(!problem.empty());
-  if (!problems.empty()) return 0;
-  profd::ValidateDaemonConfig(config, &problems);
+  if (!problems.empty()) return;
+  ValidateDaemonConfig(config, &problems);
   FUZZ_EXPECT(problems.empty());
   std::vector<std::string> restart_needed;
-  FUZZ_EXPECT(profd::OnlyReloadableDiffers(config, config, &restart_needed));
-  return 0;
+  FUZZ_EXPECT(OnlyReloadableDiffers(config, config, &restart_needed));
 }

@@ -169,7 +169,9 @@ void Poll(const Host& host, ManualClock* clock) {
   }
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static const RootedFs nothing = RootedFs::OpenRoot("tests/fuzz").value();
   ManualClock clock;
   const bool v2 = (input.Take<uint8_t>() & 1) != 0;
@@ -188,10 +190,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

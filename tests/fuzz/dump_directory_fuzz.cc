@@ -28,7 +28,9 @@ void Export(const std::string& dump, const std::string& out) {
   }
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static fuzz::TreeDirectory tree;
   tree.Clear();
   const std::string base(kName);
@@ -57,10 +59,4 @@ void Run(fuzz::Input input) {
   Export(dump_path, tree.path() + "/out");
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -6,9 +6,8 @@
 #include "tests/fuzz/file_tree.h"
 
 namespace profd {
-namespace {
 
-void Run(fuzz::Input input) {
+void fuzz::Run(Input input) {
   static fuzz::TreeDirectory tree;
   tree.Clear();
   fuzz::ForEachFile(input.rest(), [](std::string_view path, std::string_view content) {
@@ -32,10 +31,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -19,7 +19,9 @@ void CheckResult(const abi::ChannelFormat& format, const FrameResult& result, si
   }
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   const abi::ChannelFormat& format =
       abi::kChannelFormats[input.TakeIndex(abi::kChannelFormats.size())];
   Framer framer(format);
@@ -40,10 +42,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

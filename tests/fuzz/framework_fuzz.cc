@@ -89,7 +89,4 @@ void Run(fuzz::Input input) {
 }  // namespace
 }  // namespace profd::exporting::operators
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::exporting::operators::Run({data, size});
-  return 0;
-}
+void profd::fuzz::Run(Input input) { exporting::operators::Run(input); }

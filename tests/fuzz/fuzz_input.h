@@ -44,6 +44,9 @@ class Input {
   std::string_view rest_;
 };
 
+// What a fuzzer does with one input: each defines its own.
+void Run(Input input);
+
 // What must hold for every input; reports where and ends the process, as a sanitizer would.
 #define FUZZ_EXPECT(condition)                                                     \
   do {                                                                             \

@@ -15,7 +15,9 @@ void CheckWithin(const std::optional<double>& value, double low, double high) {
   FUZZ_EXPECT(*value >= low && *value <= high);
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   const std::string_view text = input.rest();
   ParseHccnLink(text);
   ParseHccnLinkUps(text);
@@ -35,10 +37,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

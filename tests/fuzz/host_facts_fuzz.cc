@@ -6,9 +6,8 @@
 #include "tests/fuzz/file_tree.h"
 
 namespace profd {
-namespace {
 
-void Run(fuzz::Input input) {
+void fuzz::Run(Input input) {
   std::map<std::string, std::string> files;
   fuzz::ForEachFile(input.rest(), [&](std::string_view path, std::string_view content) {
     files["/" + std::string(path)] = content;
@@ -38,10 +37,4 @@ void Run(fuzz::Input input) {
   for (char c : info) FUZZ_EXPECT(static_cast<unsigned char>(c) >= 0x20 || c == '\n');
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -43,7 +43,9 @@ PollOptions TakeOptions(fuzz::Input& input) {
   return options;
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static fuzz::TreeDirectory tree;
   static const std::vector<const CollectorEntry*> entries = HostCollectors();
   tree.Clear();
@@ -82,10 +84,4 @@ void Run(fuzz::Input input) {
   entry.probe_host(host).Ignore();
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

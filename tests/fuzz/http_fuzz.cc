@@ -1,16 +1,13 @@
 // Input: a byte of flags, then what a client sends to the HTTP endpoint. Requests are answered or
 // refused in HTTP, whole and with the headers every answer has; nothing hangs, nothing of a
 // client's text comes back as a header.
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -125,7 +122,9 @@ void CheckTexts(std::string_view text) {
   FUZZ_EXPECT(shown.find_first_of("<>\"'") == std::string::npos);
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static fuzz::TreeDirectory folder;
   static const std::string path = folder.path() + "/web.yml";
   static const auto servers = [] {
@@ -145,10 +144,4 @@ void Run(fuzz::Input input) {
   if (!answer.empty()) CheckHead(answer);
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

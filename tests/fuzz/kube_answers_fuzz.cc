@@ -64,7 +64,9 @@ void CheckLabel(const std::string& text) {
   FUZZ_EXPECT(LabelText(text) == text);
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static fuzz::TreeDirectory folder;
   static const std::string path = folder.path() + "/s";
   static AnyServer server(path);
@@ -96,10 +98,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

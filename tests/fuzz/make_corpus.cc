@@ -4,15 +4,12 @@
 #include "tests/fuzz/make_corpus.h"
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "driver/abi/channels.h"
 #include "driver/chips.h"
 #include "dump/manifest.h"
 #include "profd/v1/profd.pb.h"
-#include "sim/engine_test_support.h"
 
 namespace profd {
 

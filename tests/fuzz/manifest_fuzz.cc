@@ -2,16 +2,14 @@
 #include "dump/manifest.h"
 #include "tests/fuzz/fuzz_input.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::fuzz::Input input(data, size);
-  profd::Result<profd::Manifest> first = profd::ParseManifest(input.rest());
+void profd::fuzz::Run(Input input) {
+  Result<Manifest> first = ParseManifest(input.rest());
   if (!first.ok()) {
     FUZZ_EXPECT(!first.status().message().empty());
-    return 0;
+    return;
   }
-  const std::string text = profd::Serialize(*first);
-  profd::Result<profd::Manifest> second = profd::ParseManifest(text);
+  const std::string text = Serialize(*first);
+  Result<Manifest> second = ParseManifest(text);
   FUZZ_EXPECT(second.ok());
-  FUZZ_EXPECT(profd::Serialize(*second) == text);
-  return 0;
+  FUZZ_EXPECT(Serialize(*second) == text);
 }

@@ -31,7 +31,9 @@ void Poke(fuzz::Input* input, TestRing* ring) {
   std::memcpy(bytes + at, &value, sizeof value);
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   TestRing ring;
   MarkScratch scratch;
   std::unique_ptr<RingReader> reader;
@@ -73,10 +75,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

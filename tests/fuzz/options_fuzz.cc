@@ -111,7 +111,4 @@ void Run(fuzz::Input input) {
 }  // namespace
 }  // namespace profd::options
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::options::Run({data, size});
-  return 0;
-}
+void profd::fuzz::Run(Input input) { options::Run(input); }

@@ -91,9 +91,7 @@ void Ask(std::string_view text, bool with_token) {
 }  // namespace
 }  // namespace profd::client
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::fuzz::Input input(data, size);
+void profd::fuzz::Run(Input input) {
   const bool with_token = input.Take<uint8_t>() % 2 == 1;
-  profd::client::Ask(input.rest(), with_token);
-  return 0;
+  client::Ask(input.rest(), with_token);
 }

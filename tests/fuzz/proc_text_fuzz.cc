@@ -1,6 +1,5 @@
 // Input: the longest text that is shown, then a line of /proc.
 #include "collectors/proc/proc_text.h"
-#include "collectors/proc/raw_block.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace profd {
@@ -24,7 +23,9 @@ void CheckClean(std::string_view text) {
   FUZZ_EXPECT(follow == 0);
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   const size_t most = input.Take<uint8_t>();
   const std::string_view text = input.rest();
   const std::string label = CleanLabel(text, most);
@@ -52,10 +53,4 @@ void Run(fuzz::Input input) {
               reread.utime_ticks == stat.utime_ticks && reread.start_ticks == stat.start_ticks);
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -6,9 +6,9 @@
 #include "tests/fuzz/fuzz_input.h"
 
 namespace profd {
-namespace {
 
-void Run(std::string_view text) {
+void fuzz::Run(Input input) {
+  const std::string_view text = input.rest();
   size_t end = std::min(text.find('\xff'), text.size());
   EnvironmentFacts environment = ParseEnvironment(text.substr(0, end));
   CgroupFacts cgroup = ParseCgroup(text.substr(std::min(end + 1, text.size())));
@@ -27,10 +27,4 @@ void Run(std::string_view text) {
   for (int device : devices) FUZZ_EXPECT(device >= 0);
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run(profd::fuzz::Input(data, size).rest());
-  return 0;
-}

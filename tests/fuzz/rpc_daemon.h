@@ -7,8 +7,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <string>
-#include <string_view>
 #include <thread>
 
 #include "base/fd.h"

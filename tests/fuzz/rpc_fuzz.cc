@@ -368,10 +368,7 @@ class Conversation {
 };
 
 }  // namespace
-}  // namespace profd::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::fuzz::Conversation(profd::fuzz::RpcDaemon::Get())
-      .Run(profd::fuzz::TakeCalls({data, size}));
-  return 0;
-}
+void Run(Input input) { Conversation(RpcDaemon::Get()).Run(TakeCalls(input)); }
+
+}  // namespace profd::fuzz

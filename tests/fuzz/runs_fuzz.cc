@@ -56,7 +56,4 @@ void Analyze(std::string_view text) {
 }  // namespace
 }  // namespace profd::analysis
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::analysis::Analyze({reinterpret_cast<const char*>(data), size});
-  return 0;
-}
+void profd::fuzz::Run(Input input) { analysis::Analyze(input.rest()); }

@@ -24,7 +24,4 @@ void Run(fuzz::Input input) {
 }  // namespace
 }  // namespace profd::sim
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::sim::Run({data, size});
-  return 0;
-}
+void profd::fuzz::Run(Input input) { sim::Run(input); }

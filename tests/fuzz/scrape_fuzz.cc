@@ -85,7 +85,9 @@ size_t LabelCount(const MetricSpec& spec) {
   return count + (spec.type == MetricType::kHistogram ? 1 : 0);
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   MetricStore store;
   NpuExporterRates rates;
   store.SetDeviceLabels(0, "0", CleanLabel(input.TakePiece(input.Take<uint8_t>()), 64));
@@ -117,10 +119,4 @@ void Run(fuzz::Input input) {
   FUZZ_EXPECT(store.size() == 0);
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

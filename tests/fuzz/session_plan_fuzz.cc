@@ -111,7 +111,9 @@ void CheckSpec(const v1::SessionSpec& request, const PlanContext& context) {
   FUZZ_EXPECT(!targets->bound || !targets->processes.empty());
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static const DaemonConfig config;
   static const std::vector<DeviceInfo> devices = SomeDevices();
   static const Processes processes;
@@ -149,10 +151,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

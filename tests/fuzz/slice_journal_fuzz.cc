@@ -3,9 +3,8 @@
 #include "tests/fuzz/fuzz_input.h"
 
 namespace profd {
-namespace {
 
-void Run(fuzz::Input input) {
+void fuzz::Run(Input input) {
   SliceJournal journal = ParseSliceJournal(input.rest());
   std::string again;
   for (const SliceEntry& slice : journal.slices) {
@@ -27,10 +26,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -74,12 +74,11 @@ void Fetch(std::string_view text, bool complete) {
 }  // namespace
 }  // namespace profd::analysis
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  profd::analysis::Fetch(text, true);
-  profd::analysis::Fetch(text, false);
-  profd::analysis::Answers server(text);
-  const auto overview = profd::analysis::StoreOverview(&server, "run", {});
+void profd::fuzz::Run(Input input) {
+  const std::string_view text = input.rest();
+  analysis::Fetch(text, true);
+  analysis::Fetch(text, false);
+  analysis::Answers server(text);
+  const auto overview = analysis::StoreOverview(&server, "run", {});
   FUZZ_EXPECT(overview.ok() || !overview.status().message().empty());
-  return 0;
 }

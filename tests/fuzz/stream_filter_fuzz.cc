@@ -1,5 +1,4 @@
 // Input: channel and options, then runs of "length of the block" and its bytes.
-#include <vector>
 
 #include "base/bytes.h"
 #include "dump/stream_filter.h"
@@ -43,7 +42,9 @@ void CheckOutput(const StreamFilter& filter, const StreamFilterOptions& options,
   }
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   const StreamFilterOptions options = TakeOptions(input);
   StreamFilter filter(options);
   while (!input.empty()) {
@@ -52,10 +53,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -11,7 +11,9 @@ void CheckShown(const std::string& text) {
   for (char c : text) FUZZ_EXPECT(static_cast<unsigned char>(c) >= 0x20 && c != 0x7F);
 }
 
-void Run(fuzz::Input input) {
+}  // namespace
+
+void fuzz::Run(Input input) {
   static fuzz::TreeDirectory tree;
   tree.Clear();
   tree.Write("42/stat", "42 (train) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 700 0\n");
@@ -30,10 +32,4 @@ void Run(fuzz::Input input) {
   }
 }
 
-}  // namespace
 }  // namespace profd
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::Run({data, size});
-  return 0;
-}

@@ -69,16 +69,15 @@ void Load(const std::string& pem) {
 }
 
 }  // namespace
-}  // namespace profd
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::fuzz::Input input(data, size);
+void fuzz::Run(Input input) {
   const auto flags = input.Take<uint8_t>();
   std::string pem(input.rest());
-  if ((flags & profd::kDer) != 0) {
-    pem = profd::Pem(input.rest(), (flags & profd::kKey) != 0 ? "PRIVATE KEY" : "CERTIFICATE");
+  if ((flags & kDer) != 0) {
+    pem = Pem(input.rest(), (flags & kKey) != 0 ? "PRIVATE KEY" : "CERTIFICATE");
   }
-  if ((flags & profd::kKey) == 0) profd::Identify(pem);
-  profd::Load(pem);
-  return 0;
+  if ((flags & kKey) == 0) Identify(pem);
+  Load(pem);
 }
+
+}  // namespace profd

@@ -1,25 +1,17 @@
 // The language of recorder.triggers and recorder.collectors.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
-
 #include "daemon/recorder/trigger.h"
+#include "tests/fuzz/fuzz_input.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::string_view text(reinterpret_cast<const char*>(data), size);
-  profd::Result<profd::Trigger> trigger = profd::ParseTrigger(text);
+void profd::fuzz::Run(Input input) {
+  const Result<Trigger> trigger = ParseTrigger(input.rest());
   // What was understood is understood again, to the same effect.
   if (trigger.ok()) {
-    profd::Result<profd::Trigger> again = profd::ParseTrigger(trigger->text);
-    if (!again.ok() || again->kind != trigger->kind || again->for_ns != trigger->for_ns ||
-        again->labels != trigger->labels) {
-      std::abort();
-    }
-  } else if (trigger.status().message().empty()) {
-    std::abort();
+    const Result<Trigger> again = ParseTrigger(trigger->text);
+    FUZZ_EXPECT(again.ok() && again->kind == trigger->kind && again->for_ns == trigger->for_ns &&
+                again->labels == trigger->labels);
+  } else {
+    FUZZ_EXPECT(!trigger.status().message().empty());
   }
-  profd::Result<profd::WantedCollector> order = profd::ParseWantedCollector(text);
-  if (order.ok() && !(order->hz >= 0)) std::abort();
-  return 0;
+  const Result<WantedCollector> order = ParseWantedCollector(input.rest());
+  if (order.ok()) FUZZ_EXPECT(order->hz >= 0);
 }

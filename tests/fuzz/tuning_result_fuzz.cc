@@ -36,7 +36,4 @@ void Check(std::string_view text) {
 }  // namespace
 }  // namespace profd::analysis
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  profd::analysis::Check({reinterpret_cast<const char*>(data), size});
-  return 0;
-}
+void profd::fuzz::Run(Input input) { analysis::Check(input.rest()); }
