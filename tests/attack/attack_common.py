@@ -9,6 +9,7 @@ import signal
 import tempfile
 
 from profd_harness import UsersCase, demote
+from text_files import read_bytes, read_text, write_text
 
 START = ("--devices", "0", "--sys-hardware-mem-freq", "50", "--sys-interconnection-freq", "50")
 # Neither complete records nor complete lines: a repair would cut it.
@@ -118,8 +119,7 @@ class AttackCase(UsersCase):
         self.addCleanup(shutil.rmtree, self.vault, ignore_errors=True)
         os.chmod(self.vault, 0o755)
         self.secret = os.path.join(self.vault, "secret")
-        with open(self.secret, "w", encoding="utf-8") as out:
-            out.write(SECRET_TEXT)
+        write_text(self.secret, SECRET_TEXT)
         os.chmod(self.secret, 0o600)
         self.before = os.stat(self.secret)
         self.vault_before = tree(self.vault)
@@ -129,14 +129,12 @@ class AttackCase(UsersCase):
         for member in ("st_ino", "st_size", "st_mtime_ns", "st_uid", "st_gid", "st_mode"):
             self.assertEqual(getattr(after, member), getattr(self.before, member), member)
         self.assertEqual(tree(self.vault), self.vault_before)
-        with open(self.secret, encoding="utf-8") as file:
-            self.assertEqual(file.read(), SECRET_TEXT)
+        self.assertEqual(read_text(self.secret), SECRET_TEXT)
 
     def assert_nothing_leaked(self, folder):
         for path in tree(folder):
             if os.path.isfile(path) and not os.path.islink(path):
-                with open(path, "rb") as file:
-                    self.assertNotIn(SECRET_TEXT.encode(), file.read(), path)
+                self.assertNotIn(SECRET_TEXT.encode(), read_bytes(path), path)
 
 
 def next_slices(dump):

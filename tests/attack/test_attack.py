@@ -18,6 +18,7 @@ from attack_common import START, AttackCase, as_user, become_root_of_a_namespace
 from attach_client import Client, Forked
 from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, demote, eventually, group_id, is_sanitized,
                            main, replace_file, scaled, scenario_text, temp_folder)
+from text_files import read_text, write_text
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 HOSTILE = 'a"} 1\natlas_npu_up{npu="0"} 0\n# ' + ESCAPE + "\\"
@@ -204,16 +205,14 @@ class Identity(AttackCase):
                 os.chmod(base, 0o1777)  # a folder that every user may write, as /tmp
                 path = os.path.join(base, name)
                 if kind == "file":
-                    with open(path, "w", encoding="utf-8") as file:
-                        file.write("precious")
+                    write_text(path, "precious")
                 elif kind == "link":
                     os.symlink(self.secret, path)
                 else:
                     self.assertEqual(stack.enter_context(Forked(squat(path, kind), ALICE)).answer, "listening")
                 self.assert_refuses(d, path, (name, kind))
                 if kind == "file":
-                    with open(path, encoding="utf-8") as file:
-                        self.assertEqual(file.read(), "precious")
+                    self.assertEqual(read_text(path), "precious")
                 if kind == "link":
                     self.assertTrue(os.path.islink(path))
                     self.assert_untouched()
@@ -261,8 +260,7 @@ class Output(unittest.TestCase):
 
     def test_terminal_log_and_metrics(self):
         process = self.hostile_process()
-        with open(os.path.join(self.folder, "0"), "w", encoding="utf-8") as file:
-            file.write(HOSTILE + "\n")
+        write_text(os.path.join(self.folder, "0"), HOSTILE + "\n")
         path = os.path.join(self.daemon.base, "attach.sock")
         for job in (HOSTILE, "ok"):
             client = Client(path)

@@ -13,6 +13,7 @@ import tempfile
 from attack_common import START, AttackCase, Attacker, exchange, next_slices, tree
 from attach_client import Client
 from profd_harness import ALICE, BOB, demote, eventually, main, scaled
+from text_files import write_text
 
 CYCLES = int(os.environ.get("PROFD_RACE_CYCLES", "2"))
 LAST_PID = "/proc/sys/kernel/ns_last_pid"
@@ -107,8 +108,7 @@ class Reuse(AttackCase):
         for _ in range(200):
             if pid is not None:
                 try:
-                    with open(LAST_PID, "w", encoding="ascii") as file:
-                        file.write(str(pid - 1))
+                    write_text(LAST_PID, str(pid - 1))
                 except OSError as error:
                     self.skipTest(f"process numbers cannot be chosen here: {error}")
             process = subprocess.Popen(["sleep", "600"], preexec_fn=demote(uid), env={"PROFD_JOB_ID": "mine"})

@@ -14,6 +14,7 @@ import urllib.parse
 import urllib.request
 
 from profd_harness import REPO, eventually, scaled
+from text_files import read_text, write_text
 
 RULES = os.path.join(REPO, "dashboards", "rules")
 
@@ -28,10 +29,8 @@ class Prometheus:
         self.base = tempfile.mkdtemp(prefix="profd-prometheus-")
         self.log_path = os.path.join(self.base, "log")
         for name in ("recording.yml", "alerts.yml"):
-            with open(os.path.join(RULES, name), encoding="utf-8") as rules:
-                text = rules.read()
-            with open(os.path.join(self.base, name), "w", encoding="utf-8") as file:
-                file.write(re.sub(r"^( +for:) \S+$", r"\1 1s", text, flags=re.M) if hurried else text)
+            text = read_text(RULES, name)
+            write_text(os.path.join(self.base, name), re.sub(r"^( +for:) \S+$", r"\1 1s", text, flags=re.M) if hurried else text)
         with open(os.path.join(self.base, "prometheus.yml"), "w", encoding="utf-8") as file:
             file.write("global: {scrape_interval: 1s, evaluation_interval: 1s}\n"
                        "rule_files: [recording.yml, alerts.yml]\n"

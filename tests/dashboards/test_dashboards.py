@@ -3,7 +3,6 @@
 and answers with data. Besides: promtool's tests of the alerts, the dashboards' form, the runbook."""
 
 import glob
-import json
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ import unittest
 from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, temp_folder, toml
 from prometheus import RULES, Prometheus
 from sim_train import SimTrain
+from text_files import read_json, read_text, write_text
 
 DASHBOARDS = os.path.join(REPO, "dashboards")
 # Metrics without a series on the healthy 910B of this test, and why.
@@ -56,8 +56,7 @@ METRIC = re.compile(r"\b(?:(?:npu|instance|job|jobnpu|rank):[\w:]+|(?:atlas|prof
 def load():
     out = {}
     for path in sorted(glob.glob(os.path.join(DASHBOARDS, "grafana", "*.json"))):
-        with open(path, encoding="utf-8") as file:
-            out[os.path.basename(path)] = json.load(file)
+        out[os.path.basename(path)] = read_json(path)
     return out
 
 
@@ -100,17 +99,12 @@ def may_be_empty(expr):
             or any(OTHER_CHIPS.match(name) or OF_EVENTS.match(name) for name in names) or expr.startswith(EMPTY_WHEN_WELL))
 
 
-def rules_text(name):
-    with open(os.path.join(RULES, name), encoding="utf-8") as file:
-        return file.read()
-
-
 def start_rank(daemon, job, rank, device):
     return subprocess.Popen([sys.executable, os.path.join(REPO, "tests", "dashboards", "rank.py"), daemon.node["attach_socket"], job,
                              str(rank), str(device)], stdin=subprocess.DEVNULL)
 
 
-ALERT_NAMES = re.findall(r"^ +- alert: (\w+)$", rules_text("alerts.yml"), re.M)
+ALERT_NAMES = re.findall(r"^ +- alert: (\w+)$", read_text(RULES, "alerts.yml"), re.M)
 
 
 class Files(unittest.TestCase):
@@ -197,7 +191,7 @@ class Files(unittest.TestCase):
         for part in parts:
             self.assertGreater(len(part), 200, part)
         base = '{{ or $externalLabels.runbook_base "file:///usr/share/doc/profd/runbook.md" }}'
-        urls = re.findall(r"^ +runbook_url: (.+)$", rules_text("alerts.yml"), re.M)
+        urls = re.findall(r"^ +runbook_url: (.+)$", read_text(RULES, "alerts.yml"), re.M)
         self.assertEqual(urls, [f"'{base}#{name.lower()}'" for name in ALERT_NAMES])
 
     def test_every_alert_is_tested(self):
@@ -232,8 +226,7 @@ class AgainstPrometheus(unittest.TestCase):
         cls.base = temp_folder(cls)
         # Who is on which NPU; read again at every query.
         on_npus = os.path.join(cls.base, "processes")
-        with open(on_npus, "w", encoding="utf-8") as file:
-            file.write(f"{os.getpid()} 7\n")
+        write_text(on_npus, f"{os.getpid()} 7\n")
         scenario = toml({"": {"chip": "910B", "devices": 8, "seed": 1, "processes_file": on_npus}})
         cls.daemon = Daemon(scenario_text=scenario, config={"recorder": {"enabled": True}, "archive": {"to": "clickhouse://127.0.0.1:1/profiles"}})
         cls.daemon.start()
@@ -280,7 +273,7 @@ class AgainstPrometheus(unittest.TestCase):
         self.until_answered(wanted)
 
     def test_recorded(self):
-        names = re.findall(r"^ +- record: (\S+)$", rules_text("recording.yml"), re.M)
+        names = re.findall(r"^ +- record: (\S+)$", read_text(RULES, "recording.yml"), re.M)
         self.until_answered({name: name for name in names})
 
     def test_alerts_name_what_is_there(self):
@@ -290,8 +283,7 @@ class AgainstPrometheus(unittest.TestCase):
         self.assertEqual(sorted(rule["name"] for rule in rules), sorted(ALERT_NAMES))
         names = {name for rule in rules for name in METRIC.findall(bare(rule["query"]))}
         self.until_answered({name: name for name in names if name not in NO_DATA and not OF_EVENTS.match(name)})
-        with open(os.path.join(REPO, "docs", "metrics.md"), encoding="utf-8") as file:
-            documented = set(re.findall(r"^\| `(\w+)` \|", file.read(), re.M))
+        documented = set(re.findall(r"^\| `(\w+)` \|", read_text(REPO, "docs", "metrics.md"), re.M))
         self.assertLessEqual({name for name in names if ":" not in name} - {"up"}, documented)
 
     def test_rules_are_healthy_and_hardware_is_quiet(self):

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """What only the vendor's aclprof measures: its files, from simulated training jobs into the session's dump."""
 
-import csv
 import glob
 import json
 import os
@@ -12,7 +11,7 @@ import time
 
 from test_activity import ActivityCase
 from profd_harness import REPO, eventually, main
-from text_files import read_dicts, read_text
+from text_files import read_bytes, read_dicts, read_text, write_bytes
 
 PROF = re.compile(r"PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")  # dump-format 1.1
 
@@ -202,8 +201,7 @@ class LayoutTest(FilesCase):
         report = self.daemon.run("export", copy, "--out", exported)
         self.assertEqual(report.returncode, 0, report.stdout + report.stderr)
         for one in facts.values():
-            with open(os.path.join(exported, f"rank{one['rank']}", "step_trace_time.csv"), encoding="utf-8", newline="") as file:
-                steps = [row["Step"] for row in csv.DictReader(file)]
+            steps = [row["Step"] for row in read_dicts(exported, f"rank{one['rank']}", "step_trace_time.csv")]
             self.assertGreater(len(steps), 5, "the steps are in profd's directory, the operators in the process's")
             self.assertNotIn("", steps)
         victim = os.path.join(copy, next(iter(facts.values()))["directory"])
@@ -233,8 +231,7 @@ class LayoutTest(FilesCase):
         self.served(session["session_id"], "l2")
         data = eventually(lambda: glob.glob(os.path.join(collected, f"profd-*-{pid}", "PROF_*", "device_0", "data")),
                           what="the profiler's directory")[0]
-        with open(os.path.join(data, "hbm.data.0.slice_0"), "wb") as file:
-            file.write(b"not profd's")
+        write_bytes(os.path.join(data, "hbm.data.0.slice_0"), b"not profd's")
         eventually(lambda: int(self.daemon.show(session["session_id"]).get("records", 0)) > 0, what="records of HBM")
         os.symlink("/etc/passwd", os.path.join(data, "linked.data.0.slice_0"))
         os.mkdir(os.path.join(data, "..", "..", "foreign"))
@@ -244,8 +241,7 @@ class LayoutTest(FilesCase):
         self.assertEqual((facts["pid"], facts["layout"], facts["state"], facts["refused"]), (pid, "merged", "partial", 1))
         why = {os.path.basename(example["path"]): example["why"] for example in facts["examples"]}
         self.assertEqual(why, {"hbm.data.0.slice_0": "profd records this itself", "linked.data.0.slice_0": "a symbolic link"})
-        with open(os.path.join(dump, "device_0", "data", "hbm.data.0.slice_0"), "rb") as file:
-            self.assertEqual(len(file.read()) % 24, 0, "profd's own")
+        self.assertEqual(len(read_bytes(dump, "device_0", "data", "hbm.data.0.slice_0")) % 24, 0, "profd's own")
         kept = glob.glob(os.path.join(dump, "host", "profd", "aclprof_*", "PROF_*", "device_0", "data", "*"))
         self.assertEqual([os.path.basename(path) for path in kept], ["hbm.data.0.slice_0"])
         self.assert_no_foreign_folders(dump)

@@ -3,7 +3,6 @@
 
 import contextlib
 import glob
-import json
 import os
 import shutil
 import sqlite3
@@ -13,6 +12,7 @@ import activity_files
 import perfetto_reader
 from profd_harness import DaemonCase, main, temp_folder
 from sim_train import SimTrain
+from text_files import read_bytes, read_json, write_bytes
 
 FORMATS = ("csv", "trace", "perfetto", "sqlite", "jsonl", "samples", "openmetrics", "folded")
 KERNEL = struct.Struct(activity_files.FORMATS["kernel"][1])
@@ -40,14 +40,6 @@ class Hostile(DaemonCase):
         self.slice = os.path.join(self.spoilt, "host", "data", "activity_kernel.data.slice_0")
         self.names = os.path.join(self.spoilt, "host", "profd", activity_files.NAMES)
 
-    def read(self, path):
-        with open(path, "rb") as file:
-            return file.read()
-
-    def write(self, path, data):
-        with open(path, "wb") as file:
-            file.write(data)
-
     def verify_says(self, *words):
         report = self.daemon.run("verify", self.spoilt, json_output=False)
         self.assertNotEqual(report.returncode, 0, report.stdout)
@@ -73,8 +65,7 @@ class Hostile(DaemonCase):
             self.assertIn(words, report.stderr)
         files = {os.path.basename(path): path for path in glob.glob(os.path.join(out, "**", "*"), recursive=True)}
         [path] = [p for name, p in files.items() if name.startswith("msprof_") and name.endswith(".json")]
-        with open(path, encoding="utf-8") as file:
-            events = [e for e in json.load(file) if e["ph"] == "X" and "type" in e.get("args", {})]
+        events = [e for e in read_json(path) if e["ph"] == "X" and "type" in e.get("args", {})]
         self.assertEqual(len(events), kernels)
         [path] = [p for name, p in files.items() if name.endswith(".perfetto-trace")]
         trace = perfetto_reader.Trace(path)
@@ -86,42 +77,42 @@ class Hostile(DaemonCase):
             self.assertEqual(tables.execute("select count(*) from profd_kernels").fetchone(), (database or kernels,))
         for name, path in files.items():
             if name.endswith((".jsonl", ".csv", ".txt", ".folded")):
-                self.read(path).decode("utf-8")
+                read_bytes(path).decode("utf-8")
 
     def test_a_slice_that_is_cut(self):
-        data = self.read(self.slice)
-        self.write(self.slice, data[:-20])
+        data = read_bytes(self.slice)
+        write_bytes(self.slice, data[:-20])
         left = len(self.kernels) - 1
         self.verify_says("activity_kernel.data.slice_0")
         self.assertEqual(sum(self.shown().values()), left)
         self.exported(left, "shorter than written (20 bytes)", f"({KERNEL.size - 20} bytes) could not be decoded")
 
     def test_a_slice_of_another_record_size(self):
-        self.write(self.slice, self.read(self.slice) + bytes(13))
+        write_bytes(self.slice, read_bytes(self.slice) + bytes(13))
         self.verify_says("activity_kernel.data.slice_0")
         self.exported(len(self.kernels), "longer than written", "(13 bytes) could not be decoded")
 
     def test_times_beyond_the_session(self):
-        records = [list(r) for r in KERNEL.iter_unpack(self.read(self.slice))]
+        records = [list(r) for r in KERNEL.iter_unpack(read_bytes(self.slice))]
         records[0][0] = 2**63 - 1
         records[1][0] = -1
         records[2][1] = 2**64 - 1
         records[3][0] = 0  # long before the begin of the session
-        self.write(self.slice, b"".join(KERNEL.pack(*r) for r in records))
+        write_bytes(self.slice, b"".join(KERNEL.pack(*r) for r in records))
         self.verify_says("activity_kernel.data.slice_0")
         self.assertEqual(sum(self.shown().values()), len(self.kernels) - 3)
         # The database has the one of long before; timelines begin with the session, as the vendor's.
         self.exported(len(self.kernels) - 4, "3 records (144 bytes) could not be decoded", database=len(self.kernels) - 3)
 
     def test_names_that_are_none(self):
-        lines = self.read(self.names).splitlines(keepends=True)
+        lines = read_bytes(self.names).splitlines(keepends=True)
         names = {k.name for k in self.kernels}
         first, second = [i for i, line in enumerate(lines) if line.decode().rstrip("\n").split("\t")[1] in names][:2]
         lost = lines[second].decode().split("\t")[0]
         lines[first] = lines[first].split(b"\t")[0] + b"\t\x1b[31m\x00\xff\xfeMatMul\n"
         lines[second] = b"4294967296\ttoo large\n"
         lines.insert(second, b"no tab\n")
-        self.write(self.names, b"".join(lines))
+        write_bytes(self.names, b"".join(lines))
         self.verify_says("activity_names.tsv")
         shown = self.shown()
         self.assertEqual(sum(shown.values()), len(self.kernels))
@@ -146,7 +137,7 @@ class Hostile(DaemonCase):
         self.exported(0, "activity_kernel.data", "activity_names.tsv")
 
     def test_nothing_but_noise(self):
-        self.write(self.slice, os.urandom(len(self.kernels) * KERNEL.size))
+        write_bytes(self.slice, os.urandom(len(self.kernels) * KERNEL.size))
         self.verify_says("activity_kernel.data.slice_0")
         known = sum(self.shown().values())
         self.assertLess(known, len(self.kernels))

@@ -16,6 +16,7 @@ from attach_client import raw_ns
 from profd_harness import ALICE, BOB, BUILD, IS_ROOT, UsersCase, demote, eventually, is_sanitized, main
 from sim_train import SimTrain
 from test_activity import CLOCK_NS, ActivityCase
+from text_files import read_text
 
 # An operator on one device: 64 of these fit on two cores.
 SMALL = """name = "{name}"
@@ -43,8 +44,7 @@ def rss(pid):
 
 def pid_of(job):
     """The one process of a job of one rank."""
-    with open(f"/proc/{job.process.pid}/task/{job.process.pid}/children", encoding="utf-8") as file:
-        return int(file.read())
+    return int(read_text(f"/proc/{job.process.pid}/task/{job.process.pid}/children"))
 
 
 def small(name, steps=100_000, data_ms=5):

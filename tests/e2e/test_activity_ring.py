@@ -2,7 +2,6 @@
 """Activity rings of processes that a test plays itself: they are emptied, counted, and given up when they break."""
 
 import contextlib
-import json
 import os
 import struct
 
@@ -11,6 +10,7 @@ from activity_ring import ActivityRing
 from attach_case import AttachCase
 from attach_client import SEAL_GROW, SEAL_SHRINK
 from profd_harness import eventually, main
+from text_files import read_json
 
 INVALID, NOT_FOUND, EXHAUSTED, DATA_LOSS = 3, 5, 8, 15
 
@@ -57,8 +57,7 @@ class ActivityRings(AttachCase):
         ended = ended["sessions"][0] if "sessions" in ended else ended
         self.assertEqual((ended["state"], ended["records"]), ("done", 50), ended)
         self.assertEqual(ended["warnings"], [f"process {os.getpid()} did not hand over the last records in time"])
-        with open(os.path.join(ended["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
-            self.assertEqual(json.load(file)["state"], "done")
+        self.assertEqual(read_json(ended["dump_path"], "profd_manifest.json")["state"], "done")
         client.bye()
 
     def test_losses_are_counted(self):

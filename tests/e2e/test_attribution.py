@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 from profd_harness import REPO, Daemon, eventually, main, replace_file, scenario_text, temp_folder
+from text_files import read_text, write_text
 
 HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # Attaches, reports a few steps, and stays until its standard input ends.
@@ -51,8 +52,7 @@ class JobMapScript(unittest.TestCase):
         found = {}
         for name in sorted(os.listdir(os.path.join(folder, "map"))):
             if name != ".lock":
-                with open(os.path.join(folder, "map", name), encoding="utf-8") as file:
-                    found[name] = file.read()
+                found[name] = read_text(folder, "map", name)
         return found
 
     def test_jobs_share_and_leave(self):
@@ -123,8 +123,7 @@ class Attribution(unittest.TestCase):
                 pipe.close()
 
     def write_map(self, name, text):
-        with open(os.path.join(self.map, name), "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(os.path.join(self.map, name), text)
 
     def check_training(self, rank, process):
         labels = {"npu": str(rank), "job_id": "4711", "rank": str(rank), "pid": str(process.pid)}

@@ -14,6 +14,7 @@ import unittest
 
 from attach_storm import Storm
 from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, is_sanitized, main, raise_file_limit, replace_file
+from text_files import read_text
 
 FULL = os.environ.get("PROFD_CARDINALITY") == "full"
 NPUS = 16
@@ -28,8 +29,7 @@ SERIES_OF_WORK = ("atlas_npu_process_info", "atlas_npu_job_info", "atlas_npu_pro
 
 def bounds():
     """{what: most series of one} as docs/metrics-guide.md has them."""
-    with open(os.path.join(REPO, "docs", "metrics-guide.md"), encoding="utf-8") as file:
-        rows = re.findall(r"^\| (\w[\w ,]*?) \| (\d+) \|", file.read(), re.M)
+    rows = re.findall(r"^\| (\w[\w ,]*?) \| (\d+) \|", read_text(REPO, "docs", "metrics-guide.md"), re.M)
     return {what: int(most) for what, most in rows}
 
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """profctl channels: driver channels that are released to other tools for a time."""
 
-import json
-import os
 import unittest
 
 from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main
+from text_files import read_json
 
 USAGE, REFUSED, PARTIAL = 2, 3, 5
 
@@ -16,8 +15,7 @@ def daemon(devices, **config):
 
 def gaps(dump):
     """(collector, device): reasons of its gaps."""
-    with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
-        channels = json.load(file)["channels"]
+    channels = read_json(dump, "profd_manifest.json")["channels"]
     return {(one["collector"], one["device"]): [gap["reason"] for gap in one["gaps"]] for one in channels}
 
 

@@ -317,8 +317,7 @@ class OneServer(Answers):
         self.assertEqual(len(got["ranks"]), 2)
 
     def dashboard(self):
-        with open(os.path.join(REPO, "dashboards", "clickhouse", "profd-runs.json"), encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(REPO, "dashboards", "clickhouse", "profd-runs.json")
 
     def test_dashboard(self):
         """Every query of it is understood, and answers as the run is."""

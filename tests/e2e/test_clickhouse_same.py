@@ -2,7 +2,6 @@
 """Runs of several ranks: analyze, advise and report --from a real ClickHouse say the same as of the files, in all their output."""
 
 import base64
-import csv
 import gzip
 import json
 import math
@@ -17,6 +16,7 @@ from clickhouse_server import ClickHouse
 from profd_harness import REPO, SHARED_DATA, main, profctl, temp_folder
 from test_activity import ActivityCase
 from test_clickhouse import DATABASE, profctl_json
+from text_files import read_dicts, read_text
 
 sys.path.insert(0, os.path.join(REPO, "tests", "fidelity"))
 from advise_case import x
@@ -39,8 +39,7 @@ def is_close(got, want):
 
 def page_data(path):
     """What a page of profctl report shows."""
-    with open(path, encoding="utf-8") as file:
-        [packed] = re.findall(r'<script id="profd-data" type="application/gzip;base64">([^<]*)</script>', file.read())
+    [packed] = re.findall(r'<script id="profd-data" type="application/gzip;base64">([^<]*)</script>', read_text(path))
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
@@ -125,8 +124,7 @@ class MadeRuns(Same, ClusterCase):
         paths = [os.path.join(self.folder, "ranks")]
         got = self.assert_all_same(self.folder, paths, self.load(self.server, "ranks", paths))
         self.assertEqual(len(got["cluster"]["stages"]), 2)
-        with open(os.path.join(self.folder, "fetched", OUT, "cluster_step_trace_time.csv"), encoding="utf-8", newline="") as file:
-            self.assertTrue(all(row["Stage"] and row["Bubble"] for row in csv.DictReader(file)))
+        self.assertTrue(all(row["Stage"] and row["Bubble"] for row in read_dicts(self.folder, "fetched", OUT, "cluster_step_trace_time.csv")))
 
         # What a cluster analysis has put together already, with indexes of parallelism.
         paths = [os.path.join(self.folder, "local")]

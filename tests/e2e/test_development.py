@@ -63,8 +63,7 @@ class Outside(DaemonCase):
     def configure_lines(self, *lines, arguments=()):
         """What CMake says of a project with these lines."""
         source = tempfile.mkdtemp(dir=self.root)
-        with open(os.path.join(source, "CMakeLists.txt"), "w", encoding="utf-8") as file:
-            file.write("\n".join(("cmake_minimum_required(VERSION 3.16)", "project(outside LANGUAGES CXX)", *lines)))
+        write_text(os.path.join(source, "CMakeLists.txt"), "\n".join(("cmake_minimum_required(VERSION 3.16)", "project(outside LANGUAGES CXX)", *lines)))
         return self.configure(source, *arguments)[1]
 
     def build(self):

@@ -1,6 +1,5 @@
 """Requests to torch_npu's dynamic profile: what is written, and that it is written into one's own folder only."""
 
-import json
 import os
 import stat
 import subprocess
@@ -9,6 +8,7 @@ import unittest
 
 import profd_harness
 from profd_harness import REPO, temp_folder
+from text_files import read_json
 
 PACKAGE = os.path.join(REPO, "client", "python")
 
@@ -27,8 +27,7 @@ class DynamicProfile(unittest.TestCase):
     def request(self, *words):
         result = self.run_tool("--output", "/data/results", *words)
         self.assertEqual((result.returncode, result.stdout.strip(), result.stderr), (0, self.file, ""))
-        with open(self.file, encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(self.file)
 
     def refused(self, code, text, *words, folder=None):
         result = self.run_tool("--output", "/data/results", *words, folder=folder)

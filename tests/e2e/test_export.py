@@ -11,7 +11,7 @@ import unittest
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 import run_tests  # noqa: E402
 from profd_harness import ALL_OPTIONS, DaemonCase, profctl, scaled  # noqa: E402
-from text_files import read_json, read_rows
+from text_files import read_json, read_rows, write_bytes
 
 
 class ExportTest(DaemonCase):
@@ -132,8 +132,7 @@ class ExportTest(DaemonCase):
         data = os.path.join(copy, "device_0", "data")
         with open(os.path.join(data, "hbm.data.0.slice_0"), "ab") as file:
             file.write(b"xyz")
-        with open(os.path.join(data, "nonsense"), "wb") as file:
-            file.write(b"x")
+        write_bytes(os.path.join(data, "nonsense"), b"x")
         os.remove(os.path.join(copy, "device_1", "dev_start.log.1"))
         out = os.path.join(self.daemon.base, "damaged")
         result = profctl("export", copy, "--out", out, "--format", "jsonl", expect=5)

@@ -4,7 +4,6 @@ two. Which rank a row is of, steps counted once, what crosses the session's bord
 docs/export.md."""
 
 import collections
-import csv
 import glob
 import json
 import os
@@ -177,8 +176,7 @@ class Checks:
         table = []
         for path in glob.glob(os.path.join(self.out, "**", "step_range_statistics_*.csv"),
                               recursive=True):
-            with open(path, encoding="utf-8", newline="") as file:
-                table += [row for row in csv.DictReader(file) if row["Device_id"] == "host"]
+            table += [row for row in read_dicts(path) if row["Device_id"] == "host"]
         self.assertEqual({(int(r["Rank"]), r["Kind"], r["Name"]): round(float(r["P50(us)"]) * 1000)
                           for r in table}, {key: row["p50_ns"] for key, row in found.items()})
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 from profd_harness import DaemonCase, main, python_with, scaled, temp_folder
+from text_files import read_text
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 INSTALLED = "/usr/share/profd/proto"
@@ -144,8 +145,7 @@ with rpc.connect() as daemon:
                      "service grpc.health.v1.Health", "imports profd/v1/options.proto"):
             self.assertIn(line, lines)
         proto = os.path.join(ROOT, "proto", "profd", "v1", "profd.proto")
-        with open(proto, encoding="utf-8") as file:
-            methods = sorted(re.findall(r"^  rpc (\w+)\(", file.read(), re.M))
+        methods = sorted(re.findall(r"^  rpc (\w+)\(", read_text(proto), re.M))
         self.assertIn("methods " + " ".join(methods), lines)
 
 

@@ -7,6 +7,7 @@ import sys
 
 import prof_reader
 from profd_harness import DaemonCase, eventually, main
+from text_files import read_text
 
 # A process with a child, both busy; the name has what breaks careless parsers of /proc/pid/stat.
 WORKER = ("import os, time\n"
@@ -25,8 +26,7 @@ class HostSide(DaemonCase):
 
         def has_child():
             path = f"/proc/{process.pid}/task/{process.pid}/children"
-            with open(path, encoding="utf-8") as file:
-                return file.read().strip()
+            return read_text(path).strip()
 
         eventually(has_child)
         return process

@@ -14,6 +14,7 @@ import urllib.request
 from attach_client import raw_ns
 from profd_harness import BUILD, PROFCTL, RUNNER, Daemon, eventually, main, scenario
 from sim_train import SimTrain
+from text_files import write_text
 
 # A step of about 260 ms: what a busy machine adds is a small part of it. Communication is not hidden entirely.
 JOB = """
@@ -74,8 +75,7 @@ class LiveAdvice(unittest.TestCase):
         folder = os.path.join(cls.folder, "spread")
         os.mkdir(folder)
         path = os.path.join(cls.folder, "spread.toml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(JOB.replace("NAME", "spread").replace("PROBLEM", "slow_rank = 30"))
+        write_text(path, JOB.replace("NAME", "spread").replace("PROBLEM", "slow_rank = 30"))
         cls.spread = []
         for rank, daemon in enumerate(daemons):
             env = dict(os.environ, PROFD_ATTACH_SOCKET=os.path.join(daemon.base, "attach.sock"),

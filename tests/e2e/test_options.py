@@ -7,6 +7,7 @@ import subprocess
 
 import prof_reader
 from profd_harness import ALICE, BUILD, RUNNER, DaemonCase, UsersCase, eventually, main, profctl
+from text_files import read_json
 
 NEEDS_PROCESS = "needs an attached process that reports it"
 
@@ -201,8 +202,7 @@ class A2(OptionCase):
         self.assertGreater(self.outcomes(session)[("instr", 0)]["records"], 75)
         for device in (0, 1):
             folder = os.path.join(session["dump_path"], f"device_{device}")
-            with open(os.path.join(folder, "sample.json"), encoding="utf-8") as file:
-                sample = json.load(file)
+            sample = read_json(folder, "sample.json")
             self.assertEqual((sample["instrProfiling"], sample["instrProfilingFreq"]), ("on", 300))
             sizes = {name: os.path.getsize(os.path.join(folder, "data", name))
                      for name in os.listdir(os.path.join(folder, "data")) if name.startswith("instr.") and not name.endswith(".done")}

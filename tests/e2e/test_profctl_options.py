@@ -8,6 +8,7 @@ import time
 
 import prof_reader
 from profd_harness import DaemonCase, eventually, main, profctl, scaled, temp_folder
+from text_files import write_text
 
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
 # A fetched dump has no folder without a file.
@@ -23,8 +24,7 @@ class ProfctlOptions(DaemonCase):
 
     def file(self, name, text):
         path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(text)
+        write_text(path, text)
         return path
 
     def environment(self, **more):

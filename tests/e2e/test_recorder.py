@@ -10,7 +10,7 @@ import unittest
 import prof_reader
 from attach_client import raw_ns
 from profd_harness import ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, scaled, scenario_text
-from text_files import read_json
+from text_files import read_bytes, read_json, write_bytes
 
 # What the default configuration records on every device, with the distance of its timestamps at 10 Hz.
 PERIODIC = {"hbm.data": 100_000, "hccs.data": 100_000_000, "pcie.data": 100_000_000,
@@ -245,11 +245,9 @@ class Faster(RecorderCase):
     def cut_blocks(self, dump, name, at, count):
         """Removes `count` readings from a host file of the dump."""
         path = os.path.join(dump.path, "host", "data", f"{name}.slice_0")
-        with open(path, "rb") as file:
-            blocks = file.read().split(b"TimeStamp:")
+        blocks = read_bytes(path).split(b"TimeStamp:")
         del blocks[1 + at:1 + at + count]
-        with open(path, "wb") as file:
-            file.write(b"TimeStamp:".join(blocks))
+        write_bytes(path, b"TimeStamp:".join(blocks))
 
 
 class Off(RecorderCase):

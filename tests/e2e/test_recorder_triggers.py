@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What the flight recorder writes a dump for: conditions of metrics, faults, and what happens to attached processes."""
 
-import json
 import os
 import signal
 
 from attach_client import Client, Ring, raw_ns
 from profd_harness import eventually, main, scaled
 from test_recorder import RecorderCase, until_held
+from text_files import read_json
 
 
 class Triggers(RecorderCase):
@@ -130,8 +130,7 @@ class Processes(RecorderCase):
         made = self.daemon.ctl("dump", "--job", "half")
         self.assertEqual(set(self.read(made).devices), {1})
         # Nothing is recorded inside the process; that it is rank 0 on device 1 is known all the same.
-        with open(os.path.join(made["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
-            processes = json.load(file)["session"]["processes"]
+        processes = read_json(made["dump_path"], "profd_manifest.json")["session"]["processes"]
         self.assertEqual([(p["pid"], p["rank"], p["devices"]) for p in processes], [(os.getpid(), 0, [1])])
         refused = self.daemon.run("dump", "--job", "whole")
         self.assertEqual(refused.returncode, 4)

@@ -10,6 +10,7 @@ import unittest
 import perfetto_reader
 import web_driver
 from profd_harness import eventually, main, profctl, temp_folder
+from text_files import write_bytes, write_text
 
 BEGIN_US = 1736408883000000
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
@@ -21,8 +22,7 @@ CORES = {1: "AI_CPU", 2: "MIX_AIC", 3: "AI_VECTOR_CORE", 4: "AI_VECTOR_CORE"}  #
 
 def write(folder, name, text):
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-        file.write(text)
+    write_text(os.path.join(folder, name), text)
 
 
 def make_rank(parent, rank, kernels=500):
@@ -409,8 +409,7 @@ class Report(unittest.TestCase):
         encoded = self.browser.run("const bytes = profd.perfettoTrace(profd.data.ranks[0].timeline_data); let text = ''; "
                                    "for (const byte of bytes) text += String.fromCharCode(byte); return btoa(text)")
         path = os.path.join(self.folder, "timeline.perfetto-trace")
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(encoded))
+        write_bytes(path, base64.b64decode(encoded))
         trace = perfetto_reader.Trace(path)
         self.assertEqual(trace.unbalanced(), set())
         want, chrome = [], []

@@ -7,6 +7,7 @@ import unittest
 
 from profd_harness import ALICE, BUILD, IS_ROOT, TEST_GROUP, group_id, main
 from test_activity import ActivityCase
+from text_files import read_text
 
 # What the simulator is: a 910B with its driver's functions, ids and channels. Without --active nothing has run.
 PASSIVE = {"hal_is_real": "no", "hal_complete": "yes", "hal_gates": "yes", "chips_known": "yes", "logical_ids": "yes", "task_channels": "yes",
@@ -58,8 +59,7 @@ class Selftest(ActivityCase):
         answers, report, err = self.ask("--active", "--job", job.job_id, "-o", out)
         self.assert_answers(report, answers, {**{each: PASSIVE[each] for each in ("hal_complete", "chips_known")}, **ACTIVE, **JOB})
         self.assertIn("starts a session of 5 s inside the processes of job", err)
-        with open(out, encoding="utf-8") as file:
-            text = file.read()
+        text = read_text(out)
         self.assertEqual(json.loads(text), report)
         for name in (job.job_id, self.daemon.node["hostname"]):
             self.assertNotIn(name, text)

@@ -14,6 +14,7 @@ import profd_harness
 from profd_harness import PROFCTL, REPO, RUNNER, Daemon, eventually, scaled
 from sim_train import SimTrain
 from test_python import library, runtime_of_sanitizer
+from text_files import read_text
 
 # Takes a step, then waits in the way the test chooses: in Python without the interpreter's lock, in native code with it, or not at
 # all. A thread of its own waits in another function.
@@ -166,8 +167,7 @@ class StacksOfAJob(unittest.TestCase):
 
 
 def cpu(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
+    fields = read_text(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

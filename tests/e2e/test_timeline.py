@@ -15,6 +15,7 @@ import attach_client
 import perfetto_reader
 import trace_viewer
 from profd_harness import BUILD, DaemonCase, eventually, main, scaled, temp_folder
+from text_files import read_bytes
 
 SORT_INDEX = {"AI Core Freq": 15, "NPU MEM": 17, "Acc PMU": 19, "HCCS": 20, "NIC": 21, "RoCE": 22,
               "PCIe": 23, "HBM": 24, "Stars Soc Info": 25, "Stars Chip Trans": 26, "LLC": 27,
@@ -141,8 +142,7 @@ class Timeline(DaemonCase):
                                     f"npu_mem.data.{device}.slice_{k}")
                 if not os.path.exists(path):
                     break
-                with open(path, "rb") as file:
-                    records += file.read()
+                records += read_bytes(path)
             expected = [hbm / 1024 for _, event, _, _, hbm in struct.iter_unpack("<IIQQQ", records)
                         if event == 1]
             pid = self.info_pid(device) << 10 | SORT_INDEX["NPU MEM"] << 5 | device

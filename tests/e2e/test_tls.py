@@ -15,6 +15,7 @@ import unittest
 
 import raw_http2
 from profd_harness import ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, Daemon, eventually, main, scaled, temp_folder
+from text_files import write_text
 from tls_files import OPENSSL, call, issue, openssl, tls_init
 
 HOST_CPU = ("--host-sys-usage", "cpu")
@@ -364,8 +365,7 @@ class Rotation(TlsCase):
             self.skipTest("openssl is not installed")
         key, request = folder + "/server.key", folder + "/request"
         extensions = folder + "/extensions"
-        with open(extensions, "w", encoding="utf-8") as file:
-            file.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        write_text(extensions, "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
         openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                 "-keyout", key, "-out", request, "-subj", "/CN=localhost")
         openssl("x509", "-req", "-in", request, "-CA", self.made + "/ca.crt", "-CAkey",
@@ -380,8 +380,7 @@ class Rotation(TlsCase):
                 if text is None:
                     self.install(self.other, (name,))  # another pair's key
                 else:
-                    with open(os.path.join(self.live, name), "w", encoding="utf-8") as file:
-                        file.write(text)
+                    write_text(os.path.join(self.live, name), text)
                 eventually(lambda: self.reloads("failed") > before)
                 self.remote("graf", "status")
                 self.assertIn("not usable", self.daemon.log())

@@ -9,6 +9,7 @@ import stat
 import unittest
 
 from profd_harness import PROFCTL, PROFD, Daemon, main, scaled, temp_folder
+from text_files import read_text
 from tls_files import OPENSSL, call, tls_init
 
 
@@ -109,8 +110,7 @@ class Init(unittest.TestCase):
         found = {}
         for base, _, names in os.walk(self.folder):
             for name in names:
-                with open(os.path.join(base, name), encoding="utf-8") as file:
-                    found[os.path.join(base, name)] = file.read()
+                found[os.path.join(base, name)] = read_text(base, name)
         return found
 
     def test_modes_and_force(self):

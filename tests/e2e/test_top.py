@@ -16,6 +16,7 @@ import unittest
 
 from profd_harness import DaemonCase, eventually, main, scaled
 from test_jobs import Process
+from text_files import read_text
 
 DEVICES = 4
 PROMPT = "ready>"
@@ -79,8 +80,7 @@ class Terminal:
     def child(self):
         """The program that runs in the shell; None when there is none."""
         pid = self.ask("pane_pid")
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            children = file.read().split()
+        children = read_text(f"/proc/{pid}/task/{pid}/children").split()
         return int(children[-1]) if children else None
 
     def end(self):

@@ -2,6 +2,7 @@
 
 from driver_passes import whole
 from fault_common import daemon
+from text_files import read_text
 
 MIB = 1 << 20
 HOST = ["--collector", "host_cpu=20", "--collector", "host_mem=20"]
@@ -35,8 +36,7 @@ def assert_whole(case, seen, devices):
 def daemon_of(kind, **how):
     """As daemon(), of a class that starts it in its own way."""
     plain = daemon(**how)
-    with open(plain.scenario_path, encoding="utf-8") as file:
-        d = kind(scenario_text=file.read(), config=plain.config, env=plain.env)
+    d = kind(scenario_text=read_text(plain.scenario_path), config=plain.config, env=plain.env)
     plain.dispose()
     return d
 

@@ -16,6 +16,7 @@ import time
 import profd_harness
 from fault_common import START, daemon, start, stop
 from profd_harness import ALICE, IS_ROOT, PROFCTL, RUNNER, TEST_GROUP, demote, group_id
+from text_files import write_text
 
 FLOODERS = 4
 
@@ -129,8 +130,7 @@ def main():
               "note": "the times include starting a profctl, which competes with the processes of crowd and flood"}
     print(json.dumps(report, indent=1))
     if args.report:
-        with open(args.report, "w", encoding="utf-8") as out:
-            json.dump(report, out)
+        write_text(args.report, json.dumps(report))
     return 0 if alive and report["lost_records"] == 0 else 1
 
 

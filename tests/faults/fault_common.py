@@ -1,12 +1,12 @@
 """What the fault tests share: a daemon on a faulty node, and looking for gaps in dumps."""
 
-import json
 import os
 import time
 import unittest
 
 import prof_reader
 from profd_harness import BUILD, Daemon, scaled, scenario_text
+from text_files import read_json
 
 LIBS = os.path.join(BUILD, "tests", "faults")
 SIM_HAL = os.path.join(BUILD, "sim", "libascend_hal.so")
@@ -86,8 +86,7 @@ def problem(d, device):
 
 
 def manifest(session):
-    with open(os.path.join(session["dump_path"], "profd_manifest.json"), encoding="utf-8") as file:
-        return json.load(file)
+    return read_json(session["dump_path"], "profd_manifest.json")
 
 
 def entry(facts, collector, device):

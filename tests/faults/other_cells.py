@@ -12,6 +12,7 @@ from cell_common import HOST, MIB, MUCH, assert_whole, cells, daemon_of
 from driver_passes import RECORDER, finish, look_at
 from fault_common import LIBS, OK, PARTIAL, START, daemon, start, stop
 from profd_harness import IS_ROOT, Daemon, eventually, is_sanitized, replace_file, scaled
+from text_files import write_text
 
 
 def preloaded(library, **how):
@@ -201,8 +202,7 @@ def control_group(case):
         limits = [name for name in ("memory.max", "memory.limit_in_bytes") if os.path.exists(os.path.join(folder, name))]
         if not limits:
             case.skipTest(f"{parent} has no memory controller")
-        with open(os.path.join(folder, limits[0]), "w", encoding="ascii") as file:
-            file.write(str(64 * MIB))
+        write_text(os.path.join(folder, limits[0]), str(64 * MIB))
         yield folder
     finally:
         eventually(lambda: removed(folder), what="the control group is empty")

@@ -27,6 +27,7 @@ import profd_harness
 from attach_client import Client, Ring
 from fault_common import LIBS, OK, PARTIAL, REFUSED, daemon, manifest, stop
 from profd_harness import PROFCTL, RUNNER, is_sanitized
+from text_files import write_text
 
 DEVICES = 8
 SCALE_OF_TIME = 60
@@ -372,8 +373,7 @@ def main():
               "problems": soak.problems}
     print(json.dumps(report, indent=1))
     if args.report:
-        with open(args.report, "w", encoding="utf-8") as out:
-            json.dump(report, out)
+        write_text(args.report, json.dumps(report))
     return 1 if soak.problems else 0
 
 

@@ -19,6 +19,7 @@ import profd_harness
 from attach_client import Client, Ring
 from fault_common import OK, PARTIAL, FaultCase, daemon
 from profd_harness import PROFCTL, RUNNER, scaled, subprocess
+from text_files import read_json
 
 KILLS = int(os.environ.get("PROFD_CRASH_KILLS", "25"))
 SEED = int(os.environ.get("PROFD_CRASH_SEED", str(random.SystemRandom().randrange(1 << 30))))
@@ -166,8 +167,7 @@ class Crash(FaultCase):
 
     def check_by_hand(self, path):
         """Slices, their .done, control files and manifest agree, by a reader of another hand."""
-        with open(os.path.join(path, "profd_manifest.json"), encoding="utf-8") as file:
-            facts = json.load(file)
+        facts = read_json(path, "profd_manifest.json")
         self.assertIn(facts["state"], ENDED, path)
         self.assertEqual([n for n in os.listdir(path) if n.startswith(".")], [], path)
         listed = {file["path"]: file["bytes"] for file in facts["files"]}

@@ -8,6 +8,7 @@ import unittest
 import profd_harness
 from fault_common import (LIBS, PARTIAL, REFUSED, SIM_HAL, START, FaultCase, daemon, outcome, problem, read_dump,
                           start, stop)
+from text_files import write_bytes
 
 
 class Libraries(FaultCase):
@@ -37,8 +38,7 @@ class Libraries(FaultCase):
     def test_no_library_at_all(self):
         d = daemon()
         junk = os.path.join(d.base, "junk.so")
-        with open(junk, "wb") as file:
-            file.write(b"\x7fELF and no more")
+        write_bytes(junk, b"\x7fELF and no more")
         d.args += ["--hal-library", junk]
         with d:
             self.assert_host_only(d, "junk.so")

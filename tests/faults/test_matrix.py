@@ -14,6 +14,7 @@ import profd_harness
 from driver_passes import Pass
 from fault_common import FaultCase
 from profd_harness import REPO
+from text_files import read_text
 
 FULL = os.environ.get("PROFD_FAULTS") == "full"
 WORKERS = int(os.environ.get("PROFD_FAULTS_WORKERS", "3"))
@@ -121,8 +122,7 @@ for _cell in own_cells():
 def exists(reference):
     """True if the file has the class and the method."""
     path, _, name = reference.partition(":")
-    with open(os.path.join(REPO, path), encoding="utf-8") as file:
-        tree = ast.parse(file.read())
+    tree = ast.parse(read_text(REPO, path))
     if not name:
         return any(isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
                    for node in ast.walk(tree))

@@ -11,6 +11,7 @@ import struct
 
 from channels import BEGIN_US, HOST_COUNT, HOST_RAW, PID
 from make_operators import HOST_MHZ
+from text_files import write_bytes, write_text
 
 QUEUE_THREAD_OF = 5000  # the thread of Python is that of the launch and so many more
 STEP_SLOTS = 8
@@ -165,13 +166,11 @@ class Framework:
         folder = os.path.join(base, "FRAMEWORK")
         os.makedirs(folder)
         for name, records in self.files().items():
-            with open(os.path.join(folder, name), "wb") as file:
-                file.write(b"".join(records))
+            write_bytes(os.path.join(folder, name), b"".join(records))
         info = {"config": {"common_config": {"with_stack": True}},
                 "start_info": {"syscnt_enable": self.counter, "freq": HOST_MHZ, "start_cnt": HOST_COUNT,
                                "start_monotonic": HOST_RAW},
                 "end_info": {"collectionTimeEnd": BEGIN_US * 1000 + 10**9, "MonotonicTimeEnd": HOST_RAW + 10**9},
                 "rank_id": 0}
-        with open(os.path.join(base, "profiler_info_0.json"), "w", encoding="utf-8") as file:
-            json.dump(info, file)
+        write_text(os.path.join(base, "profiler_info_0.json"), json.dumps(info))
         return folder

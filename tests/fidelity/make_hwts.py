@@ -4,6 +4,7 @@
 import struct
 
 import make_operators as made
+from text_files import read_json
 
 EVENTS = {
     "PipeUtilization": "0x8,0xa,0x9,0xb,0xc,0xd,0x54,0x55",
@@ -51,7 +52,6 @@ class HwtsOperators(made.Operators):
     def change(self, place, name, how):
         import json  # a few fields that differ
         import os
-        with open(os.path.join(self.folder(place), name), encoding="utf-8") as file:
-            data = json.load(file)
+        data = read_json(self.folder(place), name)
         how(data)
         self.put(place, name, json.dumps(data))

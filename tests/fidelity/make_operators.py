@@ -8,6 +8,7 @@ import struct
 
 from channels import BEGIN_US, DEVICE_COUNT, HOST_COUNT, HOST_RAW, HWTS_MHZ
 from make_prof import Options, Prof
+from text_files import read_json
 
 HOST_MHZ = 100
 NONE = 0xFFFFFFFF
@@ -219,8 +220,7 @@ class Operators(Prof):
         import json  # the one field that differs
         import os
         path = os.path.join(self.folder(place), "sample.json")
-        with open(path, encoding="utf-8") as file:
-            sample = json.load(file)
+        sample = read_json(path)
         sample["prof_level"] = self.level
         if self.metrics:
             sample.update(ai_core_metrics=self.metrics, aiv_metrics=self.metrics,
@@ -229,8 +229,7 @@ class Operators(Prof):
         if place == "host":
             return
         name = f"info.json.{place}"
-        with open(os.path.join(self.folder(place), name), encoding="utf-8") as file:
-            info = json.load(file)
+        info = read_json(self.folder(place), name)
         info["DeviceInfo"][0].update(ai_core_num=AIC_CORES, aiv_num=AIV_CORES)
         self.put(place, name, json.dumps(info))
 

@@ -10,6 +10,7 @@ import random
 
 from channels import (AIC_MHZ, BEGIN_US, DEVICE_COUNT, DEVICE_NS, HAS, HEADERS, HOST_COUNT,
                       HOST_MAKERS, HOST_RAW, HWTS_MHZ, MAKERS, ONE_SLICE, PID, PMU_FILES, V6)
+from text_files import write_bytes
 
 
 class Options:
@@ -105,8 +106,7 @@ class Prof:
     def put(self, place, name, data):
         path = os.path.join(self.folder(place), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data if isinstance(data, bytes) else data.encode())
+        write_bytes(path, data if isinstance(data, bytes) else data.encode())
 
     def _file_name(self, place, base, slice_number):
         if place == "host":

@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from decimal import Decimal
 
+from text_files import read_bytes
+
 
 class Clock:
     """Timestamps to wall clock. Doubles where the analyser has doubles."""
@@ -75,8 +77,7 @@ class Place:
 
     def _read(self, name):
         try:
-            with open(os.path.join(self._path, name), "rb") as file:
-                return file.read()
+            return read_bytes(self._path, name)
         except OSError:
             return b""
 

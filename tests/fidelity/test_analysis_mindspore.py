@@ -11,6 +11,7 @@ import unittest
 import run_tests
 from analysis_case import AnalysisCase, analyze
 from profd_harness import SHARED_DATA
+from text_files import read_bytes, read_json
 
 
 class MindSporeCase(AnalysisCase):
@@ -74,8 +75,7 @@ class MindSporeCase(AnalysisCase):
         plan = self.plan(3)
         self.write_trace(plan, end_tag=65535)
         first = "training_trace.46.dev.profiler_default_tag.3.slice_0"
-        with open(os.path.join(self.folder, first), "rb") as file:
-            data = file.read()
+        data = read_bytes(self.folder, first)
         points = b"".join(struct.pack("<QHHQ", tag, 9, 40, plan[0]["fp"] + tag) for tag in (255, 256))
         self.write(first, text=data[:40] + points + data[40:])
         [got] = analyze(self.folder)["ranks"]
@@ -243,8 +243,8 @@ class KnownCase(unittest.TestCase):
         run = os.path.join(SHARED_DATA, "mindinsight", "msprof_10steps_rank0")
         [got] = analyze(run)["ranks"]
         self.assertEqual((got["device"], len(got["steps"])), (0, 10))
-        with open(glob.glob(os.path.join(run, "PROF_*", "device_0", "timeline", "step_trace_0_2_1.json"))[0], encoding="utf-8") as file:
-            events = {e["name"]: {"start_us": e["ts"], "duration_us": e["dur"]} for e in json.load(file) if e["ph"] == "X"}
+        [trace] = glob.glob(os.path.join(run, "PROF_*", "device_0", "timeline", "step_trace_0_2_1.json"))
+        events = {e["name"]: {"start_us": e["ts"], "duration_us": e["dur"]} for e in read_json(trace) if e["ph"] == "X"}
         for event in want["step_trace_events_us"][0]:  # of the first three
             self.assertEqual(events[event["name"]]["duration_us"], event["duration_us"])
         for step in got["steps"]:
@@ -258,8 +258,7 @@ class KnownCase(unittest.TestCase):
             self.assertAlmostEqual(reduce["duration_ms"] * 1000, events[f"Reduce_{number}_0"]["duration_us"], places=2)
         kernels = 0
         for path in glob.glob(os.path.join(run, "PROF_*", "device_0", "timeline", "msprof_*.json")):
-            with open(path, encoding="utf-8") as file:
-                kernels += sum(e["ph"] == "X" and e.get("args", {}).get("Task Type", "").startswith(("AI_", "MIX_")) for e in json.load(file))
+            kernels += sum(e["ph"] == "X" and e.get("args", {}).get("Task Type", "").startswith(("AI_", "MIX_")) for e in read_json(path))
         self.assertEqual(got["timeline"]["executions"], kernels)
 
     def test_pipelines(self):

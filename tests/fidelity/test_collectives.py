@@ -94,9 +94,6 @@ class CollectivesTest(FolderCase):
         profctl("export", dump.path, "--out", out)
         return out
 
-    def load(self, out, name):
-        return read_json(out, name)
-
     def same(self, have, want, where=""):
         """Keys and their order, and every value; sums of doubles but for their last bits."""
         if isinstance(want, dict):
@@ -126,7 +123,7 @@ class CollectivesTest(FolderCase):
             for number, begin, end in steps:
                 mine = [op for start, op in operations_of(dump) if begin <= start < end]
                 want[f"step{number}"] = rule(mine)
-            self.same(self.load(out, name), want, name)
+            self.same(read_json(out, name), want, name)
 
     def check_times(self, out, dump, steps):
         kinds = times_of(dump)
@@ -155,7 +152,7 @@ class CollectivesTest(FolderCase):
         steps = [(number, *map(dump.wall_ns, ends)) for number, ends in dump.steps.items()]
         self.check_step(out, dump, steps)
         self.check_times(out, dump, steps)
-        self.assertTrue(self.load(out, "communication.json")["step9"]["p2p"])
+        self.assertTrue(read_json(out, "communication.json")["step9"]["p2p"])
 
     def test_without_steps(self):
         dump = self.rich(slots=44)
@@ -171,7 +168,7 @@ class CollectivesTest(FolderCase):
         lines = read_text(out, "step_trace_time.csv").splitlines()
         self.assertTrue(lines[0].startswith("Device_id,Step,"))
         self.assertEqual([line[:3] for line in lines[1:]], ["0,,", "1,,"])
-        self.assertEqual(len(self.load(out, "communication_0.json")["step"]["collective"]), 2)
+        self.assertEqual(len(read_json(out, "communication_0.json")["step"]["collective"]), 2)
         self.assertTrue(os.path.exists(os.path.join(out, "communication_matrix_1.json")))
 
     def test_nothing_without_communication(self):
@@ -184,10 +181,10 @@ class CollectivesTest(FolderCase):
     def test_the_rules_are_those_of_real_files(self):
         for rank in (0, 1):
             folder = os.path.join(REAL, f"rank{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT")
-            events = self.load(folder, "trace_view.json")
+            events = read_json(folder, "trace_view.json")
             layers = {e["pid"]: e["args"]["name"] for e in events if e.get("name") == "process_name"}
             shown = [e for e in events if e.get("ph") == "X" and layers.get(e["pid"]) == "HCCL"]
-            want = self.load(folder, "communication.json")
+            want = read_json(folder, "communication.json")
             group = next(iter(want["step50"]["collective"])).split("@")[1]
             operations = []
             for op in (e for e in shown if e["tid"] == 0):
@@ -205,7 +202,7 @@ class CollectivesTest(FolderCase):
             made_here = {"p2p": rules.communication(operations)["p2p"],
                          "collective": rules.communication(operations)["collective"]}
             self.same(made_here["collective"], want["step50"]["collective"], f"rank {rank}")
-            links = self.load(folder, "communication_matrix.json")["step50"]["collective"]
+            links = read_json(folder, "communication_matrix.json")["step50"]["collective"]
             mine = rules.matrix(operations)["collective"]
             self.assertEqual(list(mine), list(links))
             for key, pairs in links.items():

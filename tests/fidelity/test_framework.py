@@ -9,6 +9,7 @@ import sys
 import unittest
 
 from profd_harness import BUILD, temp_folder
+from text_files import read_bytes, read_json
 
 # Files with records of type, length, fixed part and fields: outer type, format, index of the name's field.
 TORCH = {
@@ -51,15 +52,13 @@ class Framework(unittest.TestCase):
         subprocess.run([os.path.join(BUILD, "sim", "sim_framework"), args[0], folder, *args[1:]], check=True)
         files = {}
         for name in os.listdir(os.path.join(folder, "FRAMEWORK")):
-            with open(os.path.join(folder, "FRAMEWORK", name), "rb") as file:
-                files[name] = file.read()
+            files[name] = read_bytes(folder, "FRAMEWORK", name)
         truth = {name: [] for name in files}
         with open(os.path.join(folder, "truth.jsonl"), encoding="utf-8") as lines:
             for line in lines:
                 line = json.loads(line)
                 truth[line["file"]].append(line)
-        with open(os.path.join(folder, "profiler_info_0.json"), encoding="utf-8") as file:
-            return files, truth, json.load(file)
+        return files, truth, read_json(folder, "profiler_info_0.json")
 
     def records(self, data, outer, layout):
         """Whole records as (fixed part, fields), and how many bytes are left over."""

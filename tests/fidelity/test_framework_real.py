@@ -2,7 +2,6 @@
 is written back into the records it was made of, and what profctl makes of these is compared with what PyTorch's profiler
 made: operator_details.csv cell by cell, steps, and the events and arrows of trace_view.json."""
 
-import csv
 import glob
 import json
 import math
@@ -15,7 +14,7 @@ import run_tests
 from channels import BEGIN_US, DEVICE_COUNT, HOST_RAW
 from make_framework import Framework, Operator
 from profd_harness import SHARED_DATA, profctl, temp_folder
-from text_files import read_json
+from text_files import read_json, read_rows, write_text
 
 DATA = os.path.join(SHARED_DATA, "pytorch",
                     "pt_text_level1")
@@ -104,8 +103,7 @@ class Dump(made.Operators):
         path = os.path.join(self.folder(place), f"info.json.{place}")
         info = read_json(path)
         info["DeviceInfo"][0]["hwts_frequency"] = "1000"
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(info, file)
+        write_text(path, json.dumps(info))
         self.put(place, f"dev_start.log.{place}", f"clock_monotonic_raw: {HOST_RAW}\ncntvct: {DEVICE_COUNT}\n")
 
 
@@ -146,8 +144,7 @@ class RealFrameworkTest(unittest.TestCase):
 
     @staticmethod
     def rows(path):
-        with open(glob.glob(path)[0], encoding="utf-8", newline="") as file:
-            return [[cell.replace("\r\n", "\n") for cell in row] for row in csv.reader(file)]
+        return [[cell.replace("\r\n", "\n") for cell in row] for row in read_rows(glob.glob(path)[0])]
 
     def check_details(self, rank, out):
         have = self.rows(os.path.join(out, "operator_details_*.csv"))

@@ -14,7 +14,7 @@ import run_tests
 from comparison import FolderCase
 from profd_harness import profctl
 from test_operators import Exported, OperatorCase, executions, us
-from text_files import read_dicts, read_json
+from text_files import read_dicts, read_json, write_text
 
 STEP_US = 2000  # of ten slots
 
@@ -41,8 +41,7 @@ class Dump(made.CommunicationOperators):
         for path in glob.glob(os.path.join(self.path, "*", "info.json*")):
             info = read_json(path)
             info["rank_id"] = self.rank
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(info, file)
+            write_text(path, json.dumps(info))
 
 
 class CutsTest(FolderCase):

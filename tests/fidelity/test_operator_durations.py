@@ -3,7 +3,6 @@ timelines have the difference of two times that were not yet cut to ns, op_summa
 c.1, c.3)."""
 
 import glob
-import json
 import os
 from unittest import mock
 
@@ -13,6 +12,7 @@ from channels import DEVICE_COUNT, HOST_RAW, HWTS_MHZ
 from comparison import FolderCase
 from profd_harness import profctl
 from test_operators import Exported, us
+from text_files import read_json
 
 
 class DurationsTest(FolderCase):
@@ -40,8 +40,7 @@ class DurationsTest(FolderCase):
         out = self.dump.path + "-trace"
         profctl("export", self.dump.path, "--format", "trace", "--out", out)
         path, = glob.glob(os.path.join(out, "**", "msprof_*.json"), recursive=True)
-        with open(path, encoding="utf-8") as file:
-            events = json.load(file)
+        events = read_json(path)
         found = {e["ts"]: e["dur"] for e in events if e["ph"] == "X" and "Physic Stream Id" in e["args"]}
         self.assertEqual(found, {us(self.dump.wall_ns(start)): (self.exact_ns(end) - self.exact_ns(start)) / 1000.0
                                  for start, end in self.runs})

@@ -14,6 +14,7 @@ from make_framework import Framework
 from profd_harness import BUILD, profctl
 from test_framework_database import allocations, wall
 from test_operators import executions, expected_summary, short, us
+from text_files import read_rows, write_bytes
 
 DAMAGED = 5
 SIM = os.path.join(BUILD, "sim", "sim_framework")
@@ -79,15 +80,13 @@ class FrameworkTest(FolderCase):
 
     def test_an_unknown_file_is_named(self):
         framework = self.made()
-        with open(os.path.join(os.path.dirname(framework.dump.path), "FRAMEWORK", "torch.new"), "wb") as file:
-            file.write(b"x")
+        write_bytes(os.path.join(os.path.dirname(framework.dump.path), "FRAMEWORK", "torch.new"), b"x")
         _, summary = self.export(framework.dump)
         self.assertEqual([(p["file"].partition("/")[2], p["what"], p["broken"]) for p in summary["problems"][:1]], [
             ("FRAMEWORK/torch.new", "nothing here reads it: skipped", False)])
 
     def rows_of(self, out, name):
-        with open(glob.glob(os.path.join(out, f"{name}_*.csv"))[0], encoding="utf-8", newline="") as file:
-            return list(csv.reader(file))
+        return read_rows(glob.glob(os.path.join(out, f"{name}_*.csv"))[0])
 
     def check_kernel_details(self, framework, out):
         """op_summary of all devices, with the step of the operator that launched it."""

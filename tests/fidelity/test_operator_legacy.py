@@ -1,7 +1,6 @@
 """The files of earlier releases of the vendor's analyser (--names legacy, ge_op_execute), beside those of today."""
 
 import glob
-import json
 import os
 import tempfile
 from unittest import mock
@@ -16,6 +15,7 @@ from make_prof import PID
 from profd_harness import profctl
 from test_operator_resources import ResourceOperators as Resources
 from test_operators import Exported, expected_summary, short, us
+from text_files import read_json
 
 LEGACY = ("--names", "legacy")
 
@@ -103,8 +103,7 @@ class LegacyTest(FolderCase):
         return Exported(dump.path, dump.path + "-out", 0, LEGACY)
 
     def rules_of(self, exported):
-        with open(os.path.join(exported.out, "prof_rule_0.json"), encoding="utf-8") as file:
-            rules = json.load(file)
+        rules = read_json(exported.out, "prof_rule_0.json")
         self.assertEqual(rules["status"], 0)
         self.assertEqual([section["Rule Type"] for section in rules["data"]],
                          ["Computation", "Memory", "Operator Schedule", "Operator Processing", "Operator Metrics",

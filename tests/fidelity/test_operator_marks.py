@@ -1,7 +1,6 @@
 """Marks of the application that devices have, too: their tables, timelines and database against the plan."""
 
 import glob
-import json
 import os
 import sqlite3
 import struct
@@ -14,6 +13,7 @@ from comparison import FolderCase
 from profd_harness import profctl
 from test_operator_resources import ResourceOperators
 from test_operators import Exported, us
+from text_files import read_json
 
 NONE = 2**32 - 1
 FIRST = 4_000_000_001
@@ -55,8 +55,7 @@ class MarkTest(FolderCase):
     def events(self, dump):
         out = dump.path + "-trace"
         profctl("export", dump.path, "--format", "trace", "--out", out)
-        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
-            return json.load(file)
+        return read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
 
     def test_table(self):
         """All with one tag, as at first, or with one for points and one for ranges."""

@@ -14,6 +14,7 @@ from channels import BEGIN_US, HOST_RAW
 from comparison import FolderCase
 from profd_harness import profctl
 from test_operators import Exported, us
+from text_files import read_json
 
 KB = 1024
 
@@ -59,8 +60,7 @@ class ResourceOperators(made.Operators):
         if self.l2_events is None:
             return
         path = os.path.join(self.folder(place), "sample.json")
-        with open(path, encoding="utf-8") as file:
-            sample = json.load(file)
+        sample = read_json(path)
         sample["l2CacheTaskProfilingEvents"] = self.l2_events
         self.put(place, "sample.json", json.dumps(sample))
 

@@ -2,7 +2,6 @@
 Hardware and Overlap Analysis, every flow, in the JSON and in Perfetto's trace."""
 
 import glob
-import json
 import os
 from collections import Counter
 
@@ -14,6 +13,7 @@ import trace_viewer
 from channels import BEGIN_US
 from comparison import FolderCase
 from profd_harness import BUILD, profctl
+from text_files import read_json
 
 SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}
 THREADS = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
@@ -110,8 +110,7 @@ class TimelineTest(FolderCase):
         dump.write()
         out = os.path.join(self.dir, "out")
         profctl("export", dump.path, "--format", "trace,perfetto", "--out", out, *more)
-        with open(glob.glob(os.path.join(out, "msprof_*.json"))[0], encoding="utf-8") as file:
-            events = json.load(file)
+        events = read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
         return events, perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0])
 
     def check(self, more=(), window=None, **options):

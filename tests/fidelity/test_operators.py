@@ -1,6 +1,5 @@
 """Operator-level records of the vendor's in-process profiler against the plan they were written from."""
 
-import csv
 import glob
 import math
 import os
@@ -14,6 +13,7 @@ import run_tests
 from channels import AIC_MHZ, BEGIN_US
 from comparison import FolderCase
 from profd_harness import profctl
+from text_files import read_rows
 
 DATA_TYPES = {0: "FLOAT", 1: "FLOAT16", 27: "DT_BF16"}
 FORMATS = {2: "ND", 29: "FRACTAL_NZ", 47: "NCL"}
@@ -190,8 +190,7 @@ class Exported:
         found = glob.glob(os.path.join(self.out, f"{name}_[0-9]*.csv"))
         if len(found) != 1:
             raise AssertionError(f"{name}: {found}; {self.text}")
-        with open(found[0], encoding="utf-8", newline="") as file:
-            return list(csv.reader(file))
+        return read_rows(found[0])
 
     def has(self, name):
         return bool(glob.glob(os.path.join(self.out, f"{name}_[0-9]*.csv")))

@@ -5,6 +5,8 @@ import struct
 import sys
 import tempfile
 
+from text_files import write_bytes
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "harness"), os.path.join(HERE, "..", "fidelity")]
 import make_communication
@@ -76,8 +78,7 @@ def main():
             dump.operation("hcom_allReduce_", "group", 1100 + 300 * number)
         seeds["communication"] = seed(dump.fill())
     for name, data in seeds.items():
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(data)
+        write_bytes(os.path.join(folder, name), data)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import glob
 import os
 import struct
 from collections import namedtuple
+from text_files import read_bytes, read_text
 
 Kernel = namedtuple("Kernel", "start_ns duration_ns correlation stream name type thread process device "
                               "logical_device")
@@ -28,8 +29,7 @@ def names_of(dump):
     path = os.path.join(dump, "host", "profd", NAMES)
     if not os.path.exists(path):
         return {0: ""}
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    lines = read_text(path).splitlines()
     assert lines[0] == "id\tname", lines[0]
     names = {0: ""}
     for line in lines[1:]:
@@ -47,8 +47,7 @@ def read(dump, kind):
               if not p.endswith(".done")]
     records = []
     for path in sorted(slices, key=lambda p: int(p.rsplit("_", 1)[1])):
-        with open(path, "rb") as file:
-            data = file.read()
+        data = read_bytes(path)
         assert len(data) % struct.calcsize(layout) == 0, path
         records += [row(*fields) for fields in struct.iter_unpack(layout, data)]
     return [r._replace(**{field: names[getattr(r, field)] for field in texts}) for r in records]

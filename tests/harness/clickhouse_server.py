@@ -16,6 +16,7 @@ import urllib.parse
 import urllib.request
 
 from profd_harness import eventually, memory_root
+from text_files import write_text
 
 SERVER = "/usr/sbin/clickhouse-server"
 ZOOKEEPER = "/usr/share/java/zookeeper.jar"
@@ -94,8 +95,7 @@ class ClickHouse:
 </yandex>
 """}
         for name, text in files.items():
-            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
-                file.write(text)
+            write_text(os.path.join(self.folder, name), text)
 
     def answers(self):
         if self.process.poll() is not None:

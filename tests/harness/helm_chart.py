@@ -5,6 +5,8 @@ import json
 import os
 import re
 
+from text_files import read_text
+
 ACTION = re.compile(r"\{\{(- )?\s*(.*?)\s*( -)?\}\}", re.S)
 
 
@@ -79,6 +81,5 @@ def render_chart(folder, values, chart, namespace):
     context = {"Values": values, "Release": {"Namespace": namespace}, "Chart": {"AppVersion": chart["appVersion"]}}
     rendered = {}
     for name in sorted(os.listdir(os.path.join(folder, "templates"))):
-        with open(os.path.join(folder, "templates", name), encoding="utf-8") as file:
-            rendered[name] = render(file.read(), context)
+        rendered[name] = render(read_text(folder, "templates", name), context)
     return rendered

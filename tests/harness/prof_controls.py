@@ -5,6 +5,8 @@ import os
 import re
 from fractions import Fraction
 
+from text_files import read_bytes
+
 # Deleting one of these keys loses the timeline, the DB or more (chip 5).
 INFO_KEYS = ("platform_version", "CPU", "DeviceInfo", "netCard", "hostname", "pid", "memoryTotal")
 INFO_HOST_KEYS = ("cpuNums", "sysClockFreq")
@@ -44,11 +46,6 @@ class Clock:
 
     def _scaled(self, timestamp, origin, hz):
         return int(Fraction(timestamp - origin) * 10**9 / hz) + self.host_ns + self.offset_ns
-
-
-def read_bytes(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def one_line_json(dump, path, where):

@@ -5,14 +5,14 @@ Written from the description of the format alone: it shares nothing with the cod
 cost a few rows), the parsed control files and, channel by channel, records with their time on the wall clock.
 """
 
-import json
 import os
 import re
 import struct
 from collections import defaultdict, namedtuple
 
-from prof_controls import check_done, read_bytes, read_controls
+from prof_controls import check_done, read_controls
 from prof_records import BINARY, LLC_EVENTS, TEXT, UNKNOWN_FORM, step_trace, text_timestamp
+from text_files import read_bytes, read_json
 
 # One record. `timestamp` is as the file has it (ns, us or cycles), `wall` ns since the epoch (None where
 # clocks are missing), `key` what distinguishes series, `values` a dict.
@@ -304,8 +304,7 @@ def read(path, finished=None):
     if not TOP_NAME.match(os.path.basename(path)):
         dump.problem(os.path.basename(path), "name is none the analyser finds")
     try:
-        with open(os.path.join(path, "profd_manifest.json"), encoding="utf-8") as file:
-            dump.manifest = json.load(file)
+        dump.manifest = read_json(path, "profd_manifest.json")
     except (OSError, ValueError) as error:
         dump.problem("profd_manifest.json", str(error))
     if finished is None:

@@ -28,6 +28,7 @@ import unittest
 import urllib.request
 
 import run_tests
+from text_files import read_text, write_text
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("PROFD_BUILD_DIR", os.path.join(REPO, "build", "dev")))
@@ -152,15 +153,13 @@ def scenario_text(chip="910B", devices=2, seed=1, faults=(), phases=None, **more
 
 
 def scenario(path, **how):
-    with open(path, "w", encoding="utf-8") as out:
-        out.write(scenario_text(**how))
+    write_text(path, scenario_text(**how))
     return path
 
 
 def replace_file(path, text):
     """Its readers see the old text or the new one."""
-    with open(path + ".new", "w", encoding="utf-8") as out:
-        out.write(text)
+    write_text(path + ".new", text)
     os.rename(path + ".new", path)
 
 
@@ -202,8 +201,7 @@ class Daemon:
         self.scenario_path = None
         if scenario_text is not None:
             self.scenario_path = os.path.join(self.base, "scenario.toml")
-            with open(self.scenario_path, "w", encoding="utf-8") as out:
-                out.write(scenario_text)
+            write_text(self.scenario_path, scenario_text)
         self.args = list(args)
         self.env = dict(os.environ, **(env or {}))
         self.process = None
@@ -484,8 +482,7 @@ def raise_file_limit():
 def is_sanitized():
     """True when the build under test carries a sanitizer: its memory says nothing about ours."""
     try:
-        with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
-            return bool(re.search(r"^PROFD_SANITIZE:STRING=\S", cache.read(), re.M))
+        return bool(re.search(r"^PROFD_SANITIZE:STRING=\S", read_text(BUILD, "CMakeCache.txt"), re.M))
     except OSError:
         return False
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 from profd_harness import BUILD, REPO, eventually
+from text_files import write_text
 
 
 class SimTrain:
@@ -21,8 +22,7 @@ class SimTrain:
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, "job.toml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(path, text)
         self.job_id = re.search(r'(?m)^name = "(.*)"$', text).group(1)
         environment = dict(os.environ, PROFD_ATTACH_SOCKET=attach_socket,
                            LD_LIBRARY_PATH=os.pathsep.join((os.path.join(BUILD, "sim"), os.path.join(BUILD, "lib"))))

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 
 from profd_harness import eventually, scaled
+from text_files import write_text
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo")
 SEARCH_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin"
@@ -85,8 +86,7 @@ class Cluster:
             "NodeName=localhost NodeAddr=127.0.0.1 CPUs=16 RealMemory=1024 State=UNKNOWN",
             "PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE:8 MaxTime=INFINITE State=UP",
         ] + [f"{key}={value}" for key, value in self.scripts.items()]
-        with open(self.path("slurm.conf"), "w", encoding="utf-8") as out:
-            out.write("\n".join(lines) + "\n")
+        write_text(self.path("slurm.conf"), "\n".join(lines) + "\n")
 
     def spawn(self, name, *arguments):
         with open(self.path(name + ".log"), "ab") as log:

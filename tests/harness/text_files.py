@@ -1,4 +1,4 @@
-"""Whole files of text, read and written at once."""
+"""Whole files, read and written at once."""
 
 import csv
 import json
@@ -7,6 +7,11 @@ import os
 
 def read_text(*place):
     with open(os.path.join(*place), encoding="utf-8") as file:
+        return file.read()
+
+
+def read_bytes(*place):
+    with open(os.path.join(*place), "rb") as file:
         return file.read()
 
 
@@ -29,3 +34,8 @@ def read_dicts(*place):
 def write_text(path, text):
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def write_bytes(path, data):
+    with open(path, "wb") as file:
+        file.write(data)

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 
 from profd_harness import eventually, scaled
+from text_files import write_bytes
 
 
 def missing():
@@ -98,8 +99,7 @@ class Browser:
     def screenshot(self, path):
         image = base64.b64decode(self.call("GET", f"/session/{self.session}/screenshot"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(image)
+        write_bytes(path, image)
         return image
 
 

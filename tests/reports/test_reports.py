@@ -9,6 +9,7 @@ from unittest import mock
 
 import run_tests
 from profd_harness import temp_folder
+from text_files import read_text, write_text
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIB = os.path.join(ROOT, "scripts", "lib")
@@ -65,8 +66,7 @@ class Folder(unittest.TestCase):
     def write(self, name, text):
         path = os.path.join(self.folder, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        write_text(path, text)
         return path
 
 
@@ -78,8 +78,7 @@ class Runner(Folder):
                        "GTEST_OUTPUT": f"xml:{self.folder}/"}
         done = subprocess.run([sys.executable, "-B", path], env=environment, capture_output=True, text=True,
                               check=False, timeout=60)
-        with open(os.path.join(self.folder, "it.xml"), encoding="utf-8") as file:
-            return done.returncode, file.read()
+        return done.returncode, read_text(self.folder, "it.xml")
 
     def test_every_case_is_reported_once(self):
         code, report = self.run_file(MIXED)
