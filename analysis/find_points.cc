@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 #include <map>
-#include <vector>
 
 #include "analysis/times.h"
 #include "export/step_parts.h"

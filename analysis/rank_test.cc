@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "analysis/report.h"
 #include "analysis/views/views.h"
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>

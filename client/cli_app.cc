@@ -1,7 +1,5 @@
 #include "client/cli_app.h"
 
-#include <initializer_list>
-
 #include "client/connection.h"
 
 #ifndef PROFD_VERSION

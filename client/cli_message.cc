@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
 
 namespace profd::client {
 namespace {

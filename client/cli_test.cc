@@ -1,8 +1,6 @@
 // Commands that ask and print: text and JSON against golden files, exit codes, messages.
 #include <gtest/gtest.h>
 
-#include <csignal>
-#include <cstdlib>
 #include <map>
 
 #include "client/test_support.h"

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "client/json.h"
 #include "proto/enum_word/enum_word.h"
 
 namespace profd::client {

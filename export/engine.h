@@ -2,7 +2,6 @@
 // decoder and format. Memory: one read buffer, one batch and the formats' own buffers per thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -1,7 +1,6 @@
 // libdcmi.so as the daemon meets it, and that it agrees with libascend_hal.so.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <set>
 #include <thread>
 

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "sim/dcmi_state.h"
-#include "sim/network_port.h"
 #include "sim/noise.h"
 
 namespace profd::sim {

@@ -2,10 +2,8 @@
 // a function of scenario time. Immutable after construction, so any thread may ask.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "sim/chip.h"

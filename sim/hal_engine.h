@@ -3,7 +3,6 @@
 // the vendor's codes.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>

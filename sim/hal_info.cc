@@ -1,7 +1,6 @@
 #include "sim/hal_info.h"
 
 #include <cstring>
-#include <string>
 
 #include "driver/abi/hal_abi.h"
 #include "sim/emitters.h"

@@ -1,7 +1,6 @@
 // The device side in fast motion, and the ledger.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <fstream>
 
 #include "driver/abi/channels.h"

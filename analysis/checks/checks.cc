@@ -1,7 +1,5 @@
 #include "analysis/checks/check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -1,7 +1,5 @@
 // What only the samples of the hardware show: throttling, links, ports, memory, other processes.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <set>
 #include <string>

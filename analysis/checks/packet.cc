@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "analysis/checks/check.h"
 
 namespace profd::analysis {

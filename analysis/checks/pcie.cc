@@ -1,5 +1,4 @@
 // PCIe between host and device: how full it is while the device copies, and whether it repeats.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>

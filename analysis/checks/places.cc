@@ -1,7 +1,5 @@
 #include "analysis/checks/places.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>

@@ -1,5 +1,4 @@
 // What recording itself costs: the daemon where it was watched as a process, and collecting inside the training process.
-#include <fmt/format.h>
 
 #include <array>
 #include <string>

@@ -1,5 +1,4 @@
 // What the vendor's cluster analysis put together of all ranks (analysis 2.4): its `cluster_analysis_output`.
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

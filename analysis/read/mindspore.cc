@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <tuple>
 #include <unordered_map>
 
 #include "analysis/read/csv_file.h"

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <toml++/toml.h>
-#include <utility>
 #include <vector>
 
 #include "base/log.h"

@@ -1,9 +1,7 @@
 // Tables, rows and loads without a server; with one: tests/e2e/test_clickhouse.py.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 #include "analysis/store/load.h"
 #include "analysis/store/rows.h"

@@ -1,7 +1,6 @@
 // What of a rank is in which table. fetch.cc reads it back.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "analysis/step_finder.h"

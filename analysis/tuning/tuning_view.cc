@@ -1,7 +1,5 @@
 #include "analysis/tuning/tuning_view.h"
 
-#include <cmath>
-
 #include "analysis/views/views.h"
 #include "export/csv/csv_row.h"
 

@@ -1,10 +1,7 @@
 #include "analysis/tuning/verify.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <numeric>
-#include <set>
 
 #include "analysis/views/views.h"
 

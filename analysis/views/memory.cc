@@ -1,6 +1,5 @@
 // Memory over time by component, its peak, and who held it then.
 #include <algorithm>
-#include <cmath>
 
 #include "analysis/views/views.h"
 

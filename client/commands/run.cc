@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 
 #include "client/child.h"

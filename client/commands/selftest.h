@@ -1,7 +1,6 @@
 // `profctl selftest`: what only a real node can answer, and a report of it to send back.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 // `profctl serve [DIR...]`: a page on this machine over all runs below folders and on the daemon.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,6 +1,5 @@
 #include "client/commands/start.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

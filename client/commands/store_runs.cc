@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "analysis/store/stored_runs.h"
 #include "base/text.h"

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <iterator>
-#include <string_view>
 #include <vector>
 
 #include "client/parse.h"

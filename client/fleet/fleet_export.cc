@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "client/clickhouse/url.h"
 #include "client/commands/export.h"

@@ -6,7 +6,6 @@
 
 #include "client/commands/start.h"
 #include "client/fleet/fleet.h"
-#include "client/session_view.h"
 
 namespace profd::client {
 namespace {

@@ -1,7 +1,6 @@
 // Attaching and detaching: what the daemon receives, and daemons that are absent, slow, rude or
 // gone.
 #include <fcntl.h>
-#include <sys/wait.h>
 
 #include <fstream>
 

@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "base/fd.h"
 #include "proto/attach/attach_protocol.h"

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <new>
 
 #include "base/mutex.h"
 #include "client/libprofd/last_error.h"

@@ -1,7 +1,6 @@
 // The CSVs of what training processes did: a row for each record, in the order of the file.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

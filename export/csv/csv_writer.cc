@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <typeinfo>
 
 #include "export/csv/activity_rows.h"
 #include "export/csv/csv_row.h"

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
-#include <set>
 #include <span>
 #include <string_view>
 #include <vector>

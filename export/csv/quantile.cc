@@ -1,6 +1,5 @@
 #include "export/csv/quantile.h"
 
-#include <algorithm>
 #include <bit>
 #include <span>
 

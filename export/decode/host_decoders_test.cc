@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "export/decode/text_math.h"
 #include "export/decode/text_test_support.h"
 
 namespace profd::exporting {

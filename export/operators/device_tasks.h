@@ -3,7 +3,6 @@
 // `hwts.data` and `aicore.data` on chips 1 to 4. Times are the device's counter.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>

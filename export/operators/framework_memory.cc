@@ -1,9 +1,7 @@
 #include "export/operators/framework_memory.h"
 
-#include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <utility>
 
 #include "export/operators/memory_records.h"
 #include "export/operators/records.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <tuple>
-#include <utility>
 
 #include "export/operators/records.h"
 #include "export/operators/sort_records.h"

@@ -1,11 +1,8 @@
 // The API intervals of one thread as a tree (operator-data b.1): which interval a record belongs to.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <span>
-#include <vector>
 
 #include "export/operators/host_data.h"
 

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
 
 #include "base/mutex.h"
 #include "export/formats.h"

@@ -1,7 +1,6 @@
 // OpenMetrics text with times, as `promtool tsdb create-blocks-from openmetrics` takes it
 // (docs/export.md).
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>

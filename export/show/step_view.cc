@@ -1,7 +1,6 @@
 #include "export/show/step_view.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "export/operators/details.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "export/operators/communication_names.h"
 #include "export/operators/numbers.h"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "export/operators/details.h"
-#include "export/operators/numbers.h"
 #include "export/sqlite/communication_rows.h"
 #include "export/sqlite/framework_rows.h"
 #include "export/sqlite/operator_tables.h"

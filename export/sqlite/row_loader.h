@@ -3,8 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 

@@ -3,8 +3,6 @@
 
 #include <cstring>
 #include <map>
-#include <optional>
-#include <span>
 #include <thread>
 
 #include "export/trace/trace_testing.h"

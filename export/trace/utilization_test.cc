@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "export/trace/layout.h"
 
 namespace profd::exporting {
 namespace {

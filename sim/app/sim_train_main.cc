@@ -1,6 +1,5 @@
 // sim_train JOB.toml FOLDER [RANK]: runs a simulated training job, one process per rank, in real
 // time. With RANK this process is that rank, for launchers that start the ranks themselves.
-#include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

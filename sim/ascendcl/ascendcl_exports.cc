@@ -1,6 +1,5 @@
 // The C symbols of libascendcl.so. Never torn down, as the vendor's runtime outlives main.
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 

@@ -1,9 +1,6 @@
 // A client of libmsprofiler.so as a test drives it, and what is in its results.
 #pragma once
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstring>
-#include <string>
 
 #include "sim/mspti/buffers.h"
 #include "sim/mspti/collectives.h"

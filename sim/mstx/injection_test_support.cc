@@ -1,5 +1,4 @@
 // An injection as a test's MSTX_INJECTION_PATH names it: writes what it is called with to stdout.
-#include <cinttypes>
 #include <cstdio>
 
 #include "sim/profapi/profapi.h"

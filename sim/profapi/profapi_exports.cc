@@ -1,5 +1,4 @@
 // The C symbols of libprofapi.so. Never torn down: reports may come while the process ends.
-#include <cstring>
 
 #include "base/clock.h"
 #include "sim/profapi/bus.h"

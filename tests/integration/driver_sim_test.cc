@@ -2,7 +2,6 @@
 // be. PROFD_SIM_HAL is the library's path.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <future>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <dlfcn.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
