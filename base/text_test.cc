@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/bytes.h"
+#include "base/utf8.h"
 
 namespace profd {
 namespace {
@@ -29,6 +30,27 @@ TEST(Text, TokensAndLines) {
   ASSERT_TRUE(NextLine(&rest, &line));
   EXPECT_EQ(line, "c d");
   EXPECT_FALSE(NextLine(&rest, &line));
+}
+
+TEST(Utf8, CharactersAreThoseOfTheStandard) {
+  const auto is = [](std::string_view text, uint32_t value, size_t bytes) {
+    const CodePoint first = FirstCodePoint(text);
+    return first.value == value && first.bytes == bytes;
+  };
+  EXPECT_TRUE(is(std::string_view("\0", 1), 0, 1));
+  EXPECT_TRUE(is("\x7f" "a", 0x7f, 1));
+  EXPECT_TRUE(is("\xc2\x80", 0x80, 2));
+  EXPECT_TRUE(is("\xdf\xbf" "a", 0x7ff, 2));
+  EXPECT_TRUE(is("\xe0\xa0\x80", 0x800, 3));
+  EXPECT_TRUE(is("\xed\x9f\xbf", 0xd7ff, 3));
+  EXPECT_TRUE(is("\xee\x80\x80", 0xe000, 3));
+  EXPECT_TRUE(is("\xf0\x90\x80\x80", 0x10000, 4));
+  EXPECT_TRUE(is("\xf4\x8f\xbf\xbf", 0x10ffff, 4));
+  // Longer than needed, surrogates, too large, cut off, or the middle of one.
+  for (const char* none : {"\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                           "\xf5\x80\x80\x80", "\xe2\x82", "\xe2\x82" "a", "\x80", "\xff"}) {
+    EXPECT_EQ(FirstCodePoint(none).bytes, 0U) << none;
+  }
 }
 
 TEST(Bytes, LoadStaysInBounds) {

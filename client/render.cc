@@ -7,38 +7,17 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 namespace profd::client {
 namespace {
 
-struct CodePoint {
-  char32_t value = 0;
-  // 0 = no valid UTF-8 here.
-  size_t bytes = 0;
-};
-
-CodePoint Decode(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return {};
-  char32_t value = lead & (0xffu >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    value = (value << 6) | (byte(i) & 0x3fu);
-  }
-  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kLeast[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {};
-  return {value, length};
-}
-
 struct Range {
-  char32_t first;
-  char32_t last;
+  uint32_t first;
+  uint32_t last;
 };
 template <size_t N>
-bool In(char32_t c, const std::array<Range, N>& ranges) {
+bool In(uint32_t c, const std::array<Range, N>& ranges) {
   return std::any_of(ranges.begin(), ranges.end(),
                      [c](const Range& r) { return c >= r.first && c <= r.last; });
 }
@@ -71,7 +50,7 @@ std::string Filter(std::string_view text, bool keep_newlines) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    CodePoint point = Decode(text);
+    CodePoint point = FirstCodePoint(text);
     if (point.bytes == 0) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
       text.remove_prefix(1);
@@ -82,9 +61,9 @@ std::string Filter(std::string_view text, bool keep_newlines) {
     } else if (!In(point.value, kUnsafe)) {
       out += text.substr(0, point.bytes);
     } else if (point.value < 0x80) {
-      out += fmt::format("\\x{:02x}", static_cast<uint32_t>(point.value));
+      out += fmt::format("\\x{:02x}", point.value);
     } else {
-      out += fmt::format("\\u{{{:x}}}", static_cast<uint32_t>(point.value));
+      out += fmt::format("\\u{{{:x}}}", point.value);
     }
     text.remove_prefix(point.bytes);
   }
@@ -109,7 +88,7 @@ std::string_view Escape(Tone tone) {
 
 // Removes the first character; the columns that it has.
 size_t TakeCharacter(std::string_view* text) {
-  const CodePoint point = Decode(*text);
+  const CodePoint point = FirstCodePoint(*text);
   text->remove_prefix(std::max<size_t>(point.bytes, 1));
   return In(point.value, kCombining) ? 0 : In(point.value, kWide) ? 2 : 1;
 }

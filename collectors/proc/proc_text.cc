@@ -3,43 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cstring>
 #include <span>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "collectors/proc/blank_fields.h"
 
 namespace profd {
 namespace {
-
-struct CodePoint {
-  uint32_t value = 0;
-  size_t length = 0;  // bytes consumed
-  bool valid = false;
-};
-
-// One code point of UTF-8 off the front of non-empty `text`; an invalid one consumes a single byte.
-CodePoint DecodeUtf8(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
-  const uint32_t first = byte(0);
-  if (first < 0x80) return {first, 1, true};
-  size_t length = 0;
-  if (first >= 0xc2 && first <= 0xdf) length = 2;
-  if (first >= 0xe0 && first <= 0xef) length = 3;
-  if (first >= 0xf0 && first <= 0xf4) length = 4;
-  if (length == 0 || text.size() < length) return {first, 1, false};
-  uint32_t value = first & (0x7fU >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {first, 1, false};
-    value = (value << 6) | (byte(i) & 0x3f);
-  }
-  constexpr std::array<uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = value >= 0xd800 && value <= 0xdfff;
-  if (value < kSmallest[length] || value > 0x10ffff || surrogate) return {first, 1, false};
-  return {value, length, true};
-}
 
 // Not control, not a line break of Unicode, nothing that reorders or hides what stands beside it.
 bool Printable(uint32_t c) {
@@ -58,18 +31,17 @@ void AppendSafe(std::string_view bytes, size_t max_chars, bool as_word, std::str
     return;
   }
   for (size_t chars = 0; chars < max_chars && !bytes.empty(); ++chars) {
-    const CodePoint point = DecodeUtf8(bytes);
+    const auto [value, length] = FirstCodePoint(bytes);
     const bool blank =
-        point.valid && (point.value == ' ' || point.value == 0xa0 ||
-                        (point.value >= 0x2000 && point.value <= 0x200a) || point.value == 0x3000);
-    if (!point.valid || !Printable(point.value)) {
+        value == ' ' || value == 0xa0 || (value >= 0x2000 && value <= 0x200a) || value == 0x3000;
+    if (length == 0 || !Printable(value)) {
       out->push_back('?');
     } else if (as_word && blank) {
       out->push_back('_');
     } else {
-      out->append(bytes.substr(0, point.length));
+      out->append(bytes.substr(0, length));
     }
-    bytes.remove_prefix(point.length);
+    bytes.remove_prefix(std::max<size_t>(length, 1));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 namespace profd {
 namespace {
@@ -41,27 +42,16 @@ bool IsInvisible(uint32_t c) {
 }
 
 // Bytes of the character at the front of `text`, 0 if it is none or shall not be shown.
-size_t PrintableLength(std::span<const char> text) {
-  auto byte = [text](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
-  uint32_t first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
-  size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || length > text.size()) return 0;
-  uint32_t c = first & (0xFFU >> (length + 1));
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    c = c << 6 | (byte(i) & 0x3F);
-  }
-  constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
-  bool surrogate = c >= 0xD800 && c <= 0xDFFF;
-  return c < kLeast[length] || c > 0x10FFFF || surrogate || IsInvisible(c) ? 0 : length;
+size_t PrintableLength(std::string_view text) {
+  const auto [c, bytes] = FirstCodePoint(text);
+  return c < 0x20 || c == 0x7F || IsInvisible(c) ? 0 : bytes;
 }
 
 }  // namespace
 
 void MakePrintable(std::span<char> text) {
   while (!text.empty()) {
-    size_t length = PrintableLength(text);
+    size_t length = PrintableLength({text.data(), text.size()});
     if (length == 0) {
       text[0] = '?';
       length = 1;

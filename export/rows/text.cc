@@ -7,24 +7,17 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
+
 namespace profd::exporting {
 
 namespace {
 
-// Bytes of the character `text` begins with; 0 = none.
+// Bytes of the character `text` begins with; 0 = none, or a control byte.
 size_t CharacterBytes(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 ? lead != 0x7f : lead == '\n' || lead == '\t';
-  size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong, surrogates, beyond U+10FFFF.
-  unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-  unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-  return byte(1) >= low && byte(1) <= high ? size : 0;
+  const auto [value, bytes] = FirstCodePoint(text);
+  const bool control = value == 0x7f || (value < 0x20 && value != '\n' && value != '\t');
+  return control ? 0 : bytes;
 }
 
 }  // namespace

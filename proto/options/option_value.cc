@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace profd::options {
 namespace {
@@ -167,33 +168,11 @@ Result<std::string> CanonicalText(std::string_view value) {
   return std::string(value);
 }
 
-// Length of the well-formed sequence at the front (RFC 3629); 0 = none.
-size_t SequenceLength(std::string_view text) {
-  auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  unsigned char lead = byte(0);
-  size_t length = lead < 0x80   ? 1
-                  : lead < 0xc2 ? 0
-                  : lead < 0xe0 ? 2
-                  : lead < 0xf0 ? 3
-                  : lead < 0xf5 ? 4
-                                : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // No longer than needed, no surrogates, nothing above U+10FFFF.
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
-      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) {
-    return 0;
-  }
-  return length;
-}
-
 }  // namespace
 
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {
-    size_t length = SequenceLength(text);
+    size_t length = FirstCodePoint(text).bytes;
     if (length == 0) return false;
     text.remove_prefix(length);
   }
@@ -204,10 +183,10 @@ std::string Shown(std::string_view text, size_t max_bytes) {
   std::string out;
   size_t used = 0;
   while (used < text.size() && used < max_bytes) {
-    size_t length = SequenceLength(text.substr(used));
+    const auto [value, length] = FirstCodePoint(text.substr(used));
     unsigned char c = static_cast<unsigned char>(text[used]);
     // C1 controls are two bytes, 0xC2 0x80..0x9F.
-    bool c1 = length == 2 && c == 0xc2 && static_cast<unsigned char>(text[used + 1]) < 0xa0;
+    bool c1 = value >= 0x80 && value < 0xa0;
     if (length == 0 || IsControl(text[used]) || c1) {
       out += fmt::format("\\x{:02x}", c);
       used += 1;

@@ -1,0 +1,33 @@
+// Characters of texts that are not trusted to be UTF-8.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace profd {
+
+struct CodePoint {
+  uint32_t value = 0;
+  size_t bytes = 0;  // 0: no character
+};
+
+// What `text`, which is not empty, begins with, by RFC 3629: no longer than needed, no surrogate, at most U+10FFFF.
+inline CodePoint FirstCodePoint(std::string_view text) {
+  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return {lead, 1};
+  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
+  uint32_t value = lead & (0x7fU >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    value = (value << 6) | (byte(i) & 0x3fU);
+  }
+  constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  if (value < kLeast[bytes] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {};
+  return {value, bytes};
+}
+
+}  // namespace profd
