@@ -7,14 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
+
 namespace profd::analysis {
 namespace {
 
 class CsvFileTest : public ::testing::Test {
  protected:
-  CsvFileTest() : path_(std::filesystem::temp_directory_path() / ("profd_csv_" + std::to_string(::getpid()))) {}
-  ~CsvFileTest() override { std::filesystem::remove(path_); }
-
   std::vector<std::vector<std::string>> Rows(const std::string& text) {
     std::ofstream(path_, std::ios::binary) << text;
     auto file = CsvFile::Open(path_);
@@ -29,7 +28,8 @@ class CsvFileTest : public ::testing::Test {
     return rows;
   }
 
-  std::filesystem::path path_;
+  TempDir dir_;
+  const std::filesystem::path path_ = dir_ / "rows.csv";
 };
 
 using Rows = std::vector<std::vector<std::string>>;

@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include <fstream>
-#include <iterator>
 #include <map>
+
+#include "base/testing/temp_dir.h"
 
 namespace profd::analysis {
 namespace {
@@ -35,8 +34,7 @@ std::string Inflated(const char* from, size_t bytes) {
 
 // The parts of a workbook by name.
 std::map<std::string, std::string> PartsOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  const std::string bytes = ReadText(path);
   const auto number = [&bytes](size_t at) {
     return static_cast<size_t>(static_cast<unsigned char>(bytes[at])) |
            static_cast<size_t>(static_cast<unsigned char>(bytes[at + 1])) << 8;
@@ -68,13 +66,12 @@ Json FindingOf(std::string_view check, std::string_view title, Json rows) {
 
 class ReportXlsx : public ::testing::Test {
  protected:
-  void TearDown() override { ::unlink(path_.c_str()); }
   std::map<std::string, std::string> Write(const Json& findings, const SheetLimits& limits = {}) {
     EXPECT_TRUE(WriteXlsx(findings, Language::kEnglish, path_, limits).ok());
     return PartsOf(path_);
   }
-  const std::string path_ =
-      ::testing::TempDir() + "report_xlsx_test." + std::to_string(::getpid()) + ".xlsx";
+  TempDir dir_;
+  const std::string path_ = dir_ / "findings.xlsx";
 };
 
 TEST_F(ReportXlsx, ReportsRowsThatDoNotFit) {

@@ -117,10 +117,7 @@ class ByRankTest : public ::testing::Test {
     Status ended = format->End(status.ok(), &files_);
     return status.ok() ? ended : status;
   }
-  std::string Read(const std::string& path) {
-    std::ifstream file(dir_ / path);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string Read(const std::string& path) { return ReadText(dir_ / path); }
   TempDir dir_;
   std::vector<OutputFile> files_;
 };

@@ -12,6 +12,7 @@
 
 #include "analysis/read/readers.h"
 #include "analysis/views/views.h"
+#include "base/testing/temp_dir.h"
 
 namespace profd::analysis {
 namespace {
@@ -20,15 +21,13 @@ namespace fs = std::filesystem;
 
 class DatabaseTest : public ::testing::Test {
  protected:
-  DatabaseTest() : folder_(fs::temp_directory_path() / ("profd_database_" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
+  DatabaseTest() {
     // Names by their place.
     Run("ascend_pytorch_profiler_0.db", R"(
         CREATE TABLE STRING_IDS (id, value); CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);
         INSERT INTO STRING_IDS VALUES (0, 'hcom_allReduce__1_0_1'), (1, 'group'), (2, 'hcom_allReduce_'), (3, 'k'), (4, 'Mul'), (5, 'AI_CORE'), (6, 'N/A');
         CREATE TABLE TASK (startNs, endNs, deviceId, connectionId, globalTaskId, taskType, streamId);)");
   }
-  ~DatabaseTest() override { fs::remove_all(folder_); }
 
   void Run(const std::string& file, const std::string& sql) {
     sqlite3* database = nullptr;
@@ -67,7 +66,8 @@ class DatabaseTest : public ::testing::Test {
     return texts;
   }
 
-  fs::path folder_;
+  TempDir dir_;
+  const fs::path folder_ = dir_.path();
   Ranks ranks_;
   std::vector<Problem> problems_;
 };

@@ -1,4 +1,4 @@
-// For tests only: a temporary directory, removed at the end.
+// For tests only: a temporary directory, removed at the end; files as texts.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,10 +7,18 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
 namespace profd {
+
+// "" if there is no such file.
+inline std::string ReadText(const std::string& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
 
 class TempDir {
  public:

@@ -79,7 +79,7 @@ class CollectTest : public LibprofdTest {
         {
           body();
           profd_shutdown();
-          std::filesystem::remove_all(folder_);
+          std::filesystem::remove_all(folder_.path());
           ::_exit(HasFailure() ? 1 : 0);
         },
         ::testing::ExitedWithCode(0), "");

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/testing/temp_dir.h"
 #include "client/libprofd/profd.h"
 #include "proto/attach/attach_protocol.h"
 #include "proto/attach/mark_ring_writer.h"
@@ -262,10 +263,6 @@ class FakeDaemon {
 class LibprofdTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/libprofd-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    folder_ = folder;
-    path_ = folder_ + "/a";
     ::setenv("PROFD_ATTACH_SOCKET", path_.c_str(), 1);
     for (const char* name : {"PROFD_DISABLE", "PROFD_COLLECT", "PROFILING_OPTIONS", "PROFILING_MODE"}) {
       ::unsetenv(name);
@@ -273,7 +270,6 @@ class LibprofdTest : public ::testing::Test {
   }
   void TearDown() override {
     profd_shutdown();
-    std::filesystem::remove_all(folder_);
   }
 
   // profd_init, and the daemon has answered.
@@ -306,8 +302,8 @@ class LibprofdTest : public ::testing::Test {
     return reply;
   }
 
-  std::string folder_;
-  std::string path_;
+  TempDir folder_;
+  const std::string path_ = folder_ / "a";
 };
 
 }  // namespace profd::lib

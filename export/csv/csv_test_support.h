@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
 #include "export/csv/csv_format.h"
 #include "export/table.h"
 
@@ -24,14 +23,7 @@ class CsvTest : public ::testing::Test {
   // Rows go through `add`, which calls Add(t_ns, cells...) of the builder.
   using Rows = std::function<void(BatchBuilder& rows)>;
 
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "/csv_" +
-           ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
-    AddDump("PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA");
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
+  void SetUp() override { AddDump("PROF_000001_20260101000000000_AAAAAAAAAAAAAAAA"); }
 
   DumpInfo& AddDump(std::string name) {
     auto dump = std::make_unique<DumpInfo>();
@@ -61,7 +53,7 @@ class CsvTest : public ::testing::Test {
 
   void Begin() {
     for (auto& dump : dumps_) plan_.dumps.push_back(dump.get());
-    plan_.out_dir = dir_;
+    plan_.out_dir = dir_.path();
     plan_.timestamp = "20260101080000";
     plan_.strings = &strings_;
     format_ = MakeCsvFormat(limits_);
@@ -90,15 +82,12 @@ class CsvTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.ToString();
   }
   // "" if there is no such file.
-  std::string Text(const std::string& name) const {
-    std::ifstream in(dir_ + "/" + name);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string Text(const std::string& name) const { return ReadText(dir_ / name); }
   // The CSV of that kind.
   std::string Csv(const std::string& name) const { return Text(name + "_20260101080000.csv"); }
   std::vector<std::string> FileNames() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
       names.push_back(entry.path().filename());
     }
     std::ranges::sort(names);
@@ -107,7 +96,7 @@ class CsvTest : public ::testing::Test {
 
   CsvLimits limits_;
   std::vector<OutputFile> outputs_;
-  std::string dir_;
+  TempDir dir_;
   ExportPlan plan_;
 
  private:

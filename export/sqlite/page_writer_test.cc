@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -17,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "base/testing/temp_dir.h"
 #include "export/sqlite/record.h"
 #include "export/sqlite/sqlite_database.h"
 
@@ -27,13 +27,6 @@ using Rows = std::vector<std::vector<SqlCell>>;
 
 class PageWriterTest : public ::testing::Test {
  protected:
-  PageWriterTest() {
-    std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    path_ = fmt::format("{}profd_pages_{}_{}.db", ::testing::TempDir(), name, ::getpid());
-    std::filesystem::remove(path_);
-  }
-  ~PageWriterTest() override { std::filesystem::remove(path_); }
-
   SqliteDatabase Database() { return std::move(SqliteDatabase::Open(path_)).value(); }
   Rows Query(const std::string& sql) {
     auto rows = Database().Query(sql);
@@ -75,7 +68,8 @@ class PageWriterTest : public ::testing::Test {
     EXPECT_EQ(Number("PRAGMA freelist_count"), 0);
   }
 
-  std::string path_;
+  TempDir dir_;
+  const std::string path_ = dir_ / "pages.db";
 };
 
 constexpr char kColumns[] = "v INTEGER, d INTEGER";

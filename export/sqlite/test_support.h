@@ -2,16 +2,15 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <deque>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/testing/temp_dir.h"
 #include "export/batch.h"
 #include "export/formats.h"
 #include "export/sqlite/sqlite_database.h"
@@ -28,27 +27,22 @@ class MadeExport {
  public:
   // Each dump: rank = its number, `devices` devices with 1000 MHz, and a host.
   MadeExport(size_t dumps, int devices) {
-    dir_ = fmt::format("{}profd_sql_{}_{}", ::testing::TempDir(),
-                       ::testing::UnitTest::GetInstance()->current_test_info()->name(), ::getpid());
-    std::filesystem::remove_all(dir_);
-    std::filesystem::create_directories(dir_);
     for (size_t i = 0; i < dumps; ++i) AddDump(i, devices);
   }
-  ~MadeExport() { std::filesystem::remove_all(dir_); }
   MadeExport(const MadeExport&) = delete;
   MadeExport& operator=(const MadeExport&) = delete;
 
   DumpInfo& dump(size_t index) { return dumps_[index]; }
   Strings& strings() { return strings_; }
   Format& format() { return *format_; }
-  const std::string& dir() const { return dir_; }
-  std::string path() const { return dir_ + "/msprof_20260101000000.db"; }
+  const std::string& dir() const { return dir_.path(); }
+  std::string path() const { return dir_ / "msprof_20260101000000.db"; }
 
   void Begin(bool compat_msprof = false) {
     ExportPlan plan;
     plan.compat_msprof = compat_msprof;
     for (const DumpInfo& dump : dumps_) plan.dumps.push_back(&dump);
-    plan.out_dir = dir_;
+    plan.out_dir = dir_.path();
     plan.timestamp = "20260101000000";
     plan.strings = &strings_;
     ASSERT_TRUE(format_->Begin(plan).ok());
@@ -95,7 +89,7 @@ class MadeExport {
     }
   }
 
-  std::string dir_;
+  TempDir dir_;
   std::deque<DumpInfo> dumps_;
   Strings strings_;
   std::unique_ptr<Format> format_ = MakeSqliteFormat();

@@ -209,24 +209,23 @@ std::string Inflate(const std::string& bytes) {
 
 class PerfettoFormatTest : public TraceFixture {
  protected:
-  void SetUp() override { format_ = MakePerfettoFormat(); }
-  std::unique_ptr<Format> format_;
+  PerfettoFormatTest() : TraceFixture(MakePerfettoFormat()) {}
 };
 
 TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 190904.929);
   Put(sink.get(), TableId::kHbm, 0, 40, 3, 1, 1.0 / 3);
   Put(sink.get(), TableId::kHbm, 0, 30, 2, 0, -0.5);  // goes back
   Put(sink.get(), TableId::kHbm, 0, 50, 3, 1, 7.0);
   Put(sink.get(), TableId::kHbm, 0, -5, 3, 1, 7.0);  // before the collection
   ASSERT_TRUE(sink->Finish().ok());
-  std::vector<OutputFile> files = End(format_.get());
+  std::vector<OutputFile> files = End();
   ASSERT_EQ(files.size(), 1U);
   EXPECT_THAT(files[0].path, testing::EndsWith("/trace_20260101000000.perfetto-trace"));
   EXPECT_EQ(files[0].rows, 4U);
-  std::string trace = Read(files[0].path);
+  std::string trace = ReadText(files[0].path);
   EXPECT_EQ(files[0].bytes, trace.size());
   auto sample = [](const char* track, uint64_t micros, double value) {
     return Sample{"NPU 0 > HBM", track, "MB/s", uint64_t{kBeginNs} + micros * 1000, 4,
@@ -239,13 +238,13 @@ TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
 }
 
 TEST_F(PerfettoFormatTest, EveryArgIsATrack) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kSio, 0, 1, 1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0);
   Put(sink.get(), TableId::kAccPmu, 0, 1, 3, 10, 11, 12, 13);
   Put(sink.get(), TableId::kNpuMem, 0, 1, 0, 1024, 2048);
   ASSERT_TRUE(sink->Finish().ok());
-  Reader reader(Read(End(format_.get())[0].path));
+  Reader reader(ReadText(End()[0].path));
   ASSERT_EQ(reader.samples_.size(), 15U);
   EXPECT_EQ(reader.samples_[0].track, "req_rx die 1");
   EXPECT_EQ(reader.samples_[8].track, "Acc 3/read_bandwidth");
@@ -256,8 +255,8 @@ TEST_F(PerfettoFormatTest, EveryArgIsATrack) {
 }
 
 TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
-  Begin(format_.get());
-  auto sink = Open(format_.get(), 0, -1);
+  Begin();
+  auto sink = Open(0, -1);
   sink->TakeEvent({EventKind::kRange, kBeginNs + 1000, 500, -1, 77, 78, "forward", 0, {{"n", 1}}});
   sink->TakeEvent({EventKind::kMark, kBeginNs + 1200, 0, -1, 77, 78, "load", 0, {}});
   sink->TakeEvent({EventKind::kIteration,
@@ -270,7 +269,7 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
                    2,
                    {{"FP Start", 1000}, {"BP End", 5000}}});
   ASSERT_TRUE(sink->Finish().ok());
-  Reader reader(Read(End(format_.get())[0].path));
+  Reader reader(ReadText(End()[0].path));
   std::vector<std::string> seen;
   for (const Sample& sample : reader.samples_) {
     seen.push_back(std::to_string(sample.type) + " " + std::to_string(sample.t_ns - kBeginNs) +
@@ -293,8 +292,8 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
 TEST_F(PerfettoFormatTest, ProcessesComeFirstAndStepsAboveAll) {
   dumps_[0]->manifest.emplace().processes = {{78, 1, true, {1}, "train.py"},
                                              {77, 0, true, {0}, "train.py"}};
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kHbm, 1, 1, 0, 0, 1.0);
   Put(sink.get(), TableId::kHccs, 1, 1, 1.0, 2.0);
   sink->TakeEvent({EventKind::kDeviceStep, kBeginNs, 9000, 1, 0, 4294967295, "Step 2", 2, {}});
@@ -306,7 +305,7 @@ TEST_F(PerfettoFormatTest, ProcessesComeFirstAndStepsAboveAll) {
     sink->TakeEvent(step);
   }
   ASSERT_TRUE(sink->Finish().ok());
-  Reader reader(Read(End(format_.get())[0].path));
+  Reader reader(ReadText(End()[0].path));
   EXPECT_THAT(reader.Rows(),
               ElementsAre("rank 0, train.py, pid 77", "rank 0, train.py, pid 77 > Steps",
                           "rank 0, train.py, pid 77 > thread 5", "rank 1, train.py, pid 78",
@@ -316,8 +315,8 @@ TEST_F(PerfettoFormatTest, ProcessesComeFirstAndStepsAboveAll) {
 }
 
 TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpHas) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kQos, 0, 1,
       strings_.Intern("\xFF"
                       "a\xB6"),
@@ -325,7 +324,7 @@ TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpHas) {
   sink->TakeEvent(
       {EventKind::kMark, kBeginNs, 0, -1, 77, 78, std::string(2000, 'x') + "\xE6", 0, {}});
   ASSERT_TRUE(sink->Finish().ok());
-  Reader reader(Read(End(format_.get())[0].path));
+  Reader reader(ReadText(End()[0].path));
   ASSERT_EQ(reader.samples_.size(), 2U);
   EXPECT_EQ(reader.samples_[0].track,
             "QoS \xEF\xBF\xBD"
@@ -336,20 +335,20 @@ TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpHas) {
 // Each file is a sink; a flow joins a call and its kernel by an id of both.
 TEST_F(PerfettoFormatTest, ActivityOfAProcess) {
   dumps_[0]->manifest.emplace().processes = {{77, 0, true, {0}, "train.py"}};
-  Begin(format_.get());
+  Begin();
   const int64_t name = strings_.Intern("MatMul");
-  auto calls = Open(format_.get(), 0, -1);
+  auto calls = Open(0, -1);
   Put(calls.get(), TableId::kApi, -1, 1, name, 2, 3000, 77, 0, 43, 9);
   ASSERT_TRUE(calls->Finish().ok());
-  auto kernels = Open(format_.get(), 0, -1);
+  auto kernels = Open(0, -1);
   Put(kernels.get(), TableId::kKernel, 0, 5, name, name, 2000, 5, 77, 0, 43, 9);
   Put(kernels.get(), TableId::kKernel, 0, 6, name, name, 2000, 5, 77, 0, 43, 0);  // overlaps
   Put(kernels.get(), TableId::kKernel, 0, -1, name, name, 2000, 5, 77, 0, 43, 9);  // before the collection
   ASSERT_TRUE(kernels->Finish().ok());
-  auto markers = Open(format_.get(), 0, -1);
+  auto markers = Open(0, -1);
   Put(markers.get(), TableId::kMarker, -1, 2, name, name, 0, 0, 1, -1, 77, 0, 43);
   ASSERT_TRUE(markers->Finish().ok());
-  Reader reader(Read(End(format_.get())[0].path));
+  Reader reader(ReadText(End()[0].path));
   std::vector<std::string> seen;
   for (const Sample& sample : reader.samples_) {
     seen.push_back(std::to_string(sample.type) + " " + std::to_string(sample.t_ns - kBeginNs) + " " + sample.process +
@@ -370,12 +369,12 @@ TEST_F(PerfettoFormatTest, ActivityOfAProcess) {
 
 TEST_F(PerfettoFormatTest, ARangeWithoutAnEndGoesToThatOfTheSession) {
   dumps_[0]->places[0].clock.end_us = kBeginNs / 1000 + 50;
-  Begin(format_.get());
+  Begin();
   const int64_t name = strings_.Intern("forward");
-  auto sink = Open(format_.get(), 0, -1);
+  auto sink = Open(0, -1);
   Put(sink.get(), TableId::kMarker, -1, 2, name, name, 0, 1, 7, -1, 77, 0, 43);
   ASSERT_TRUE(sink->Finish().ok());
-  Reader reader(Read(End(format_.get())[0].path));
+  Reader reader(ReadText(End()[0].path));
   ASSERT_EQ(reader.samples_.size(), 2U);
   EXPECT_EQ(reader.samples_[0].name, "forward (partial)");
   EXPECT_EQ(reader.samples_[0].t_ns, kBeginNs + 2000U);
@@ -384,13 +383,13 @@ TEST_F(PerfettoFormatTest, ARangeWithoutAnEndGoesToThatOfTheSession) {
 
 TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
   AddDump("PROF_2", "node-2", 4242, 5);
-  Begin(format_.get());
+  Begin();
   for (size_t dump = 0; dump < 2; ++dump) {
-    auto sink = Open(format_.get(), dump);
+    auto sink = Open(dump);
     Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);
     ASSERT_TRUE(sink->Finish().ok());
   }
-  Reader reader(Read(End(format_.get())[0].path));
+  Reader reader(ReadText(End()[0].path));
   ASSERT_EQ(reader.samples_.size(), 2U);
   EXPECT_EQ(reader.samples_[0].process, "NPU 0 (node-1) > HBM");
   EXPECT_EQ(reader.samples_[1].process, "NPU 0 (node-2) > HBM");
@@ -399,11 +398,11 @@ TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
 }
 
 TEST_F(PerfettoFormatTest, GzipByManyThreadsIsOneMember) {
-  Begin(format_.get(), true);
+  Begin(true);
   constexpr int kRows = 40000;  // more than one buffer
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([i, sink = Open(format_.get(), 0, i % 2)] {
+    threads.emplace_back([i, sink = Open(0, i % 2)] {
       TimeWindow window;
       BatchBuilder rows(TableOf(TableId::kHbm), i % 2, window, *sink);
       for (int row = 0; row < kRows; ++row) rows.Add(kBeginNs + row, row % 4, row % 2, row / 3.0);
@@ -412,9 +411,9 @@ TEST_F(PerfettoFormatTest, GzipByManyThreadsIsOneMember) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  std::vector<OutputFile> files = End(format_.get());
+  std::vector<OutputFile> files = End();
   EXPECT_THAT(files[0].path, testing::EndsWith(".perfetto-trace.gz"));
-  Reader reader(Inflate(Read(files[0].path)));
+  Reader reader(Inflate(ReadText(files[0].path)));
   EXPECT_EQ(reader.samples_.size(), 3U * kRows);
   double sum = 0;
   for (const Sample& sample : reader.samples_) sum += sample.value;
@@ -422,12 +421,12 @@ TEST_F(PerfettoFormatTest, GzipByManyThreadsIsOneMember) {
 }
 
 TEST_F(PerfettoFormatTest, AnIncompleteExportLeavesNothing) {
-  Begin(format_.get(), true);
-  auto sink = Open(format_.get());
+  Begin(true);
+  auto sink = Open();
   ASSERT_TRUE(sink->Finish().ok());
   sink.reset();
-  EXPECT_TRUE(End(format_.get(), false).empty());
-  EXPECT_TRUE(std::filesystem::is_empty(dir_));
+  EXPECT_TRUE(End(false).empty());
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
 }
 
 }  // namespace

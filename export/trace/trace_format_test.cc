@@ -16,11 +16,13 @@ using ::testing::HasSubstr;
 
 class TraceFormatTest : public TraceFixture {
  protected:
+  TraceFormatTest() : TraceFixture(MakeTraceFormat()) {}
+
   // The events' lines without the metadata, after the array was found to be JSON.
   std::vector<std::string> Events() {
-    std::vector<OutputFile> files = End(format_.get());
+    std::vector<OutputFile> files = End();
     EXPECT_EQ(files.size(), 1U);
-    text_ = Read(files[0].path);
+    text_ = ReadText(files[0].path);
     EXPECT_EQ(files[0].bytes, text_.size());
     all_ = json::parse(text_, nullptr, false);
     EXPECT_TRUE(all_.is_array()) << text_;
@@ -35,9 +37,6 @@ class TraceFormatTest : public TraceFixture {
     return events;
   }
 
-  void SetUp() override { format_ = MakeTraceFormat(); }
-
-  std::unique_ptr<Format> format_;
   std::string text_;
   json all_;
 };
@@ -53,15 +52,15 @@ std::string Counter(const std::string& name, uint32_t pid, const std::string& ar
 }
 
 TEST_F(TraceFormatTest, NothingIsAnEmptyArray) {
-  Begin(format_.get());
+  Begin();
   EXPECT_TRUE(Events().empty());
   EXPECT_EQ(all_.size(), 0U);
 }
 
 TEST_F(TraceFormatTest, ProcessesAreNamedOnceAsTheVendorsAre) {
-  Begin(format_.get());
+  Begin();
   for (int i = 0; i < 2; ++i) {
-    auto sink = Open(format_.get(), 0, 1);
+    auto sink = Open(0, 1);
     Put(sink.get(), TableId::kHccs, 1, 40000 + i, 51338.985, 2.5);
     ASSERT_TRUE(sink->Finish().ok());
   }
@@ -82,9 +81,9 @@ TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheRecording) {
   clock.end_us = kBeginNs / 1000 + 1050;
   clock.stop_raw_ns = 1'000'000;  // 1 ms before the session's end
   clock.end_raw_ns = 2'000'000;
-  Begin(format_.get());
+  Begin();
   const int64_t name = strings_.Intern("forward");
-  auto sink = Open(format_.get(), 0, -1);
+  auto sink = Open(0, -1);
   Put(sink.get(), TableId::kMarker, -1, 2, name, name, 0, 1, 7, -1, 77, 0, 43);
   ASSERT_TRUE(sink->Finish().ok());
   EXPECT_THAT(Events(), ElementsAre(AllOf(HasSubstr("\"name\":\"forward (partial)\""),
@@ -92,8 +91,8 @@ TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheRecording) {
 }
 
 TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kHccs, 0, 40000, 51338.985, 0.1 + 0.2);
   // 22 columns of 1048576 / 15625 B/us and so on: only the averages are shown.
   Put(sink.get(), TableId::kPcie, 0, 40000, 1, 1, 16384, 1, 1, 32768, 1, 1, 3, 1, 1, 1500, 1, 1,
@@ -118,8 +117,8 @@ TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
 }
 
 TEST_F(TraceFormatTest, NetworkMemoryFrequencyQos) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   for (TableId id : {TableId::kNic, TableId::kRoce}) {
     Put(sink.get(), id, 0, 40000, 2, 100000, 10.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.25, 0.5, 20.0, 0.0, 0.0, 0.0, 0.0, 0.0,
         0.0, 0.125, 0.00212, 0.0005);
@@ -148,8 +147,8 @@ TEST_F(TraceFormatTest, NetworkMemoryFrequencyQos) {
 }
 
 TEST_F(TraceFormatTest, SocProfile) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kAccPmu, 0, 40000, 3, 10, 11, 12, 13);
   Put(sink.get(), TableId::kChipTrans, 0, 40000, 0, 4, 20, 21);
   Put(sink.get(), TableId::kChipTrans, 0, 40000, 1, 5, 30, 31);
@@ -174,9 +173,9 @@ TEST_F(TraceFormatTest, SocProfile) {
 }
 
 TEST_F(TraceFormatTest, SioPutsDiesOfOneTimestampTogetherAndShowsEveryDevice) {
-  Begin(format_.get());
+  Begin();
   for (int device = 0; device < 2; ++device) {
-    auto sink = Open(format_.get(), 0, device);
+    auto sink = Open(0, device);
     for (int die : {0, 1, 0}) {
       Put(sink.get(), TableId::kSio, device, 40000, die, 1.0 + die, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
           8.0);
@@ -194,8 +193,8 @@ TEST_F(TraceFormatTest, SioPutsDiesOfOneTimestampTogetherAndShowsEveryDevice) {
 
 TEST_F(TraceFormatTest, NewChipsNameDiesDifferently) {
   AddDump("PROF_2", "node-2", 7, 15);
-  Begin(format_.get());
-  auto sink = Open(format_.get(), 1, 0);
+  Begin();
+  auto sink = Open(1, 0);
   Put(sink.get(), TableId::kSio, 0, 40000, 3, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
   Put(sink.get(), TableId::kChipTrans, 0, 40000, 1, 2, 30, 31);
   ASSERT_TRUE(sink->Finish().ok());
@@ -206,8 +205,8 @@ TEST_F(TraceFormatTest, NewChipsNameDiesDifferently) {
 }
 
 TEST_F(TraceFormatTest, HostUsage) {
-  Begin(format_.get());
-  auto sink = Open(format_.get(), 0, -1);
+  Begin();
+  auto sink = Open(0, -1);
   Put(sink.get(), TableId::kHostCpu, -1, 40000, 3, 12.5);
   Put(sink.get(), TableId::kHostCpu, -1, 40000, -1, 7.529);
   Put(sink.get(), TableId::kHostMem, -1, 40000, 0.5);
@@ -223,8 +222,8 @@ TEST_F(TraceFormatTest, HostUsage) {
 }
 
 TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kDvpp, 0, 40000, 1, 4, 0, 699300.0, 1998.0, 90.0, 1.0, 2.0, 3.0, 4.0,
       5.0);
   Put(sink.get(), TableId::kModuleMem, 0, 40000, 10, 2048);
@@ -255,8 +254,8 @@ TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
 }
 
 TEST_F(TraceFormatTest, RowsBeforeTheCollectionAreLeftOut) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, -1, 0, 0, 1.0);
   Put(sink.get(), TableId::kHbm, 0, 0, 0, 0, 2.0);
   ASSERT_TRUE(sink->Finish().ok());
@@ -265,8 +264,8 @@ TEST_F(TraceFormatTest, RowsBeforeTheCollectionAreLeftOut) {
 }
 
 TEST_F(TraceFormatTest, AicoreSamples) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   for (int i = 0; i < 2; ++i) {
     for (int core : {0, 1}) {
       // 1800 MHz and 1000 us between samples: 900,000 cycles are 50 %.
@@ -282,8 +281,8 @@ TEST_F(TraceFormatTest, AicoreSamples) {
 }
 
 TEST_F(TraceFormatTest, ValuesThatAreNotNumbersAreValidJson) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, std::nan(""));
   Put(sink.get(), TableId::kHbm, 0, 2, 0, 0, INFINITY);
   Put(sink.get(), TableId::kHbm, 0, 3, -7, 9, 1e300);
@@ -294,25 +293,25 @@ TEST_F(TraceFormatTest, ValuesThatAreNotNumbersAreValidJson) {
 
 // As earlier releases of the vendor's analyser: a file of them alone, beside the timeline that has them, too.
 TEST_F(TraceFormatTest, MarksInAFileOfTheirOwn) {
-  Begin(format_.get(), false, true);
-  auto sink = Open(format_.get(), 0, -1);
+  Begin(false, true);
+  auto sink = Open(0, -1);
   sink->TakeEvent({EventKind::kMark, kBeginNs + 5000, 0, -1, 77, 78, "load", 0, {}});
   sink->TakeEvent({EventKind::kStep, kBeginNs, 1000000, -1, 77, 78, "", 12, {}});
   ASSERT_TRUE(sink->Finish().ok());
-  const std::vector<OutputFile> files = End(format_.get());
+  const std::vector<OutputFile> files = End();
   ASSERT_EQ(files.size(), 2U) << "no file of anything else";
   EXPECT_THAT(files[0].path, HasSubstr("/msprof_20260101000000.json"));
   EXPECT_THAT(files[1].path, HasSubstr("/msprof_tx.json"));
-  const json marks = json::parse(Read(files[1].path));
+  const json marks = json::parse(ReadText(files[1].path));
   EXPECT_EQ(marks.size(), files[1].rows);
   EXPECT_EQ(marks.back()["name"], "load");
   EXPECT_EQ(std::ranges::count(marks, "M", [](const json& event) { return event["ph"]; }), marks.size() - 1);
-  EXPECT_THAT(Read(files[0].path), HasSubstr("\"load\""));
+  EXPECT_THAT(ReadText(files[0].path), HasSubstr("\"load\""));
 }
 
 TEST_F(TraceFormatTest, SlicesOfEveryKind) {
-  Begin(format_.get());
-  auto sink = Open(format_.get(), 0, -1);
+  Begin();
+  auto sink = Open(0, -1);
   Event mark{EventKind::kMark, kBeginNs + 5000, 0, -1, 77, 78, "load", 0, {}};
   sink->TakeEvent(mark);
   Event range{EventKind::kRange, kBeginNs, 599980, -1, 77, 78, "for\"ward", 0, {}};
@@ -343,8 +342,8 @@ TEST_F(TraceFormatTest, SlicesOfEveryKind) {
 }
 
 TEST_F(TraceFormatTest, StepTrace) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Event iteration{EventKind::kIteration,
                   kBeginNs + 1000,
                   9000,
@@ -390,9 +389,9 @@ TEST_F(TraceFormatTest, DumpsOnOneTimelineDoNotClash) {
   AddDump("PROF_2", "node-2", 4242, 5);
   dumps_[0]->rank = 0;
   dumps_[1]->rank = 8;
-  Begin(format_.get());
+  Begin();
   for (size_t dump = 0; dump < 2; ++dump) {
-    auto sink = Open(format_.get(), dump, 0);
+    auto sink = Open(dump, 0);
     Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);
     ASSERT_TRUE(sink->Finish().ok());
   }
@@ -405,11 +404,11 @@ TEST_F(TraceFormatTest, DumpsOnOneTimelineDoNotClash) {
 }
 
 TEST_F(TraceFormatTest, ManySinksAtOnceMakeOneArray) {
-  Begin(format_.get());
+  Begin();
   constexpr int kRows = 20000;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
-    auto sink = Open(format_.get(), 0, i % 2);
+    auto sink = Open(0, i % 2);
     threads.emplace_back([i, sink = std::move(sink)] {
       TimeWindow window;
       BatchBuilder rows(TableOf(TableId::kHbm), i % 2, window, *sink);
@@ -423,25 +422,25 @@ TEST_F(TraceFormatTest, ManySinksAtOnceMakeOneArray) {
 }
 
 TEST_F(TraceFormatTest, AnIncompleteExportLeavesNothing) {
-  Begin(format_.get());
-  auto sink = Open(format_.get());
+  Begin();
+  auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);
   ASSERT_TRUE(sink->Finish().ok());
   sink.reset();
-  EXPECT_TRUE(End(format_.get(), false).empty());
-  EXPECT_TRUE(std::filesystem::is_empty(dir_));
+  EXPECT_TRUE(End(false).empty());
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
 }
 
 TEST_F(TraceFormatTest, AFullDiskIsAnError) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
-  Begin(format_.get());
+  Begin();
   std::filesystem::path part = dir_ / "msprof_20260101000000.json.part";
   ASSERT_TRUE(std::filesystem::exists(part));
   std::filesystem::remove(part);
-  End(format_.get(), false);
+  End(false);
   std::filesystem::create_symlink("/dev/full", part);
   ExportPlan plan;
-  plan.out_dir = dir_;
+  plan.out_dir = dir_.path();
   plan.timestamp = "20260101000000";
   EXPECT_FALSE(format_->Begin(plan).ok());
 }

@@ -2,16 +2,13 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/testing/temp_dir.h"
 #include "export/formats.h"
 
 namespace profd::exporting {
@@ -20,15 +17,9 @@ inline constexpr int64_t kBeginNs = 1767225600'000'000'000;  // of the collectio
 
 class TraceFixture : public testing::Test {
  protected:
-  TraceFixture() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = std::filesystem::temp_directory_path() /
-           (std::string("profd_trace_") + test->test_suite_name() + test->name() +
-            std::to_string(::getpid()));
-    std::filesystem::create_directories(dir_);
+  explicit TraceFixture(std::unique_ptr<Format> format) : format_(std::move(format)) {
     AddDump("PROF_1", "node-1", 4242, 5);
   }
-  ~TraceFixture() override { std::filesystem::remove_all(dir_); }
 
   void AddDump(const std::string& name, const std::string& host, int64_t pid, int chip) {
     DumpInfo& dump = *dumps_.emplace_back(std::make_unique<DumpInfo>());
@@ -47,22 +38,22 @@ class TraceFixture : public testing::Test {
     }
   }
 
-  void Begin(Format* format, bool gzip = false, bool legacy_names = false) {
+  void Begin(bool gzip = false, bool legacy_names = false) {
     ExportPlan plan;
     for (auto& dump : dumps_) plan.dumps.push_back(dump.get());
-    plan.out_dir = dir_;
+    plan.out_dir = dir_.path();
     plan.timestamp = "20260101000000";
     plan.strings = &strings_;
     plan.gzip = gzip;
     plan.legacy_names = legacy_names;
-    Status begun = format->Begin(plan);
+    Status begun = format_->Begin(plan);
     ASSERT_TRUE(begun.ok()) << begun.ToString();
   }
 
-  std::unique_ptr<FormatSink> Open(Format* format, size_t dump = 0, int device = 0) {
+  std::unique_ptr<FormatSink> Open(size_t dump = 0, int device = 0) {
     DumpInfo& info = *dumps_[dump];
     const Place& place = info.places[static_cast<size_t>(device + 1)];
-    Result<std::unique_ptr<FormatSink>> sink = format->Open({dump, &place, &file_});
+    Result<std::unique_ptr<FormatSink>> sink = format_->Open({dump, &place, &file_});
     EXPECT_TRUE(sink.ok());
     return std::move(sink).value();
   }
@@ -76,19 +67,15 @@ class TraceFixture : public testing::Test {
     builder.Flush();
   }
 
-  std::vector<OutputFile> End(Format* format, bool complete = true) {
+  std::vector<OutputFile> End(bool complete = true) {
     std::vector<OutputFile> files;
-    Status ended = format->End(complete, &files);
+    Status ended = format_->End(complete, &files);
     EXPECT_TRUE(ended.ok()) << ended.ToString();
     return files;
   }
 
-  static std::string Read(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
-  std::filesystem::path dir_;
+  TempDir dir_;
+  std::unique_ptr<Format> format_;
   std::vector<std::unique_ptr<DumpInfo>> dumps_;
   Strings strings_;
   DataFile file_;

@@ -33,9 +33,7 @@ TEST_F(SimTrain, RanksTrainTogether) {
 
 TEST_F(SimTrain, TheShippedJobsDoWhatTheyPlan) {
   for (const auto& entry : std::filesystem::directory_iterator(PROFD_SIM_JOBS)) {
-    std::ostringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    std::string job = text.str();
+    std::string job = ReadText(entry.path());
     const size_t steps = job.find("steps = ");
     ASSERT_NE(steps, std::string::npos);
     const std::string path = WriteJob(job.replace(steps, job.find('\n', steps) - steps, "steps = 2"));

@@ -6,9 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/testing/temp_dir.h"
 
@@ -44,9 +42,7 @@ class TunerTest : public ::testing::Test {
     EXPECT_TRUE(Tune(job_, options_).ok());
     for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) {
       if (entry.path().extension() != ".json") continue;
-      std::ostringstream text;
-      text << std::ifstream(entry.path()).rdbuf();
-      return text.str();
+      return ReadText(entry.path());
     }
     return "";
   }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/testing/temp_dir.h"
 #include "sim/child_test_support.h"
 
 namespace profd::sim::acl {
@@ -288,7 +289,8 @@ TEST_IN_CHILD(Ascendcl, ACommunicationEndsWhenTheLastRankHasCome) {
   CALL(Acl(), aclrtSetDevice)(0);
   Send(prof::kStart, kAllSwitches);
   Know({"dp", "RING", "hcom_allReduce__1", "hcom_allReduce_"});
-  const std::string path = testing::TempDir() + "group" + std::to_string(::getpid());
+  const TempDir folder;
+  const std::string path = folder / "group";
   const Communication all_reduce = {.name = "hcom_allReduce__1",
                                     .type = "hcom_allReduce_",
                                     .count = 1000,
@@ -310,7 +312,6 @@ TEST_IN_CHILD(Ascendcl, ACommunicationEndsWhenTheLastRankHasCome) {
   });
   EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0);
   other.join();
-  ::unlink(path.c_str());
   const std::vector<LogRecord> log = ReadLog(6);
   ASSERT_EQ(log.size(), 6u) << "waits, moves, says so";
   EXPECT_LT(log[0].time_ns, other_launch) << "begins when this rank comes to it";
@@ -324,7 +325,8 @@ TEST_IN_CHILD(Ascendcl, ACommunicationEndsWhenTheLastRankHasCome) {
 }
 
 TEST_IN_CHILD(Ascendcl, KeepsTheTruth) {
-  const std::string path = testing::TempDir() + "truth" + std::to_string(::getpid());
+  const TempDir folder;
+  const std::string path = folder / "truth";
   ASSERT_EQ(CALL(Acl(), simAclTruth)(path.c_str()), 0);
   CALL(Acl(), aclrtSetDevice)(0);
   const Kernel kernel = MatMul();
@@ -339,7 +341,6 @@ TEST_IN_CHILD(Ascendcl, KeepsTheTruth) {
                               "\"name\":\"layer0/MatMul\",\"type\":\"MatMulV2\""));
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(line, "{\"what\":\"step\"}");
-  ::unlink(path.c_str());
 }
 
 TEST_IN_CHILD(Ascendcl, LosesBeginsAndNamesOnCommand) {

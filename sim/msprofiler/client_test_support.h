@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,9 +90,7 @@ inline std::map<std::string, std::string> Read(const std::string& folder) {
   for (const fs::path& path : paths) {
     std::string name = fs::relative(path, folder).string();
     name = name.substr(name.find('/') + 1);
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    files[name.substr(0, name.rfind(".slice_"))] += text.str();
+    files[name.substr(0, name.rfind(".slice_"))] += ReadText(path);
   }
   return files;
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/testing/temp_dir.h"
 #include "sim/ascendcl/ascendcl.h"
 #include "sim/child_test_support.h"
 #include "sim/mspti/mspti.h"
@@ -188,6 +189,11 @@ inline void Launch(const char* name, void* stream = nullptr, int64_t duration_ns
   kernel.function = "aclnnMatmul";
   kernel.duration_ns = duration_ns;
   EXPECT_EQ(CALL(Acl(), simAclLaunch)(&kernel, stream), 0);
+}
+// That this process alone communicates in.
+inline void* GroupOfOne() {
+  const TempDir folder;
+  return CALL(Acl(), simAclGroup)("dp_0", (folder / "group").c_str(), 1, 0);
 }
 inline int64_t Int(uint64_t value) { return static_cast<int64_t>(value); }
 inline void Synchronize() { EXPECT_EQ(CALL(Acl(), aclrtSynchronizeDevice)(), 0); }

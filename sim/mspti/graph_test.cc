@@ -22,9 +22,7 @@ TEST(MsptiRecords, TasksOfAGraphComeEachTimeItRuns) {
   for (const bool late : {false, true}) {
     EXPECT_TRUE(InChild([late] {
       CALL(Acl(), aclrtSetDevice)(0);
-      const std::string path = testing::TempDir() + "mspti_graph" + std::to_string(::getpid());
-      void* const group = CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0);
-      ::unlink(path.c_str());
+      void* const group = GroupOfOne();
       if (late) LoadGraph(group);
       Client::The().Begin({kKernel, kCommunication});
       if (!late) LoadGraph(group);
@@ -52,9 +50,7 @@ TEST(MsptiRecords, TasksOfAGraphComeEachTimeItRuns) {
 TEST_IN_CHILD(MsptiRecords, AGraphThatIsNotSaidAgainHasNoNames) {
   Settings("ascendcl.silent_models=1");
   CALL(Acl(), aclrtSetDevice)(0);
-  const std::string path = testing::TempDir() + "mspti_graph" + std::to_string(::getpid());
-  LoadGraph(CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0));
-  ::unlink(path.c_str());
+  LoadGraph(GroupOfOne());
   Client::The().Begin({kKernel});
   EXPECT_EQ(CALL(Acl(), simAclModelExecute)(7, 1, nullptr, 0), 0);
   Launch("eager");
@@ -68,9 +64,7 @@ TEST_IN_CHILD(MsptiRecords, TheOldKindOfCommunicationIsWhatItTakesOver) {
   PretendPreload();
   CALL(Acl(), aclrtSetDevice)(1);
   Client::The().Begin({kHccl});
-  const std::string path = testing::TempDir() + "mspti_group" + std::to_string(::getpid());
-  void* const group = CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0);
-  ::unlink(path.c_str());
+  void* const group = GroupOfOne();
   const acl::Communication all_reduce = {
       .name = "hcom_allReduce__1", .type = "hcom_allReduce_", .bytes = 4'000'000, .duration_ns = 100'000};
   // Marks and operation wait behind it: without it the first mark is over before the operation is launched,

@@ -37,7 +37,8 @@ int64_t NumberAfter(const std::string& line, const std::string& key) {
 }
 
 TEST_IN_CHILD(MsptiRecords, EqualTheGroundTruth) {
-  const std::string path = testing::TempDir() + "mspti_truth" + std::to_string(::getpid());
+  const TempDir folder;
+  const std::string path = folder / "truth";
   ASSERT_EQ(CALL(Acl(), simAclTruth)(path.c_str()), 0);
   CALL(Acl(), aclrtSetDevice)(0);
   void* streams[3] = {};
@@ -67,7 +68,6 @@ TEST_IN_CHILD(MsptiRecords, EqualTheGroundTruth) {
     EXPECT_LE(std::abs(offset - first_offset), 20'000);
   }
   EXPECT_EQ(lines, 300u);
-  ::unlink(path.c_str());
 }
 
 TEST_IN_CHILD(MsptiRecords, CopiesAreNotKernels) {
@@ -136,9 +136,7 @@ TEST_IN_CHILD(MsptiRecords, UnknownNamesLeaveNoRecord) {
 
 TEST_IN_CHILD(MsptiRecords, ACommunicationHasItsGroup) {
   BeginOn(0, {kCommunication});
-  const std::string path = testing::TempDir() + "mspti_group" + std::to_string(::getpid());
-  void* const group = CALL(Acl(), simAclGroup)("dp_0", path.c_str(), 1, 0);
-  ::unlink(path.c_str());
+  void* const group = GroupOfOne();
   const acl::Communication all_reduce = {.name = "hcom_allReduce__1",
                                          .type = "hcom_allReduce_",
                                          .count = 1000,

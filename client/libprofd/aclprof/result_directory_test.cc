@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing/temp_dir.h"
+
 namespace profd::lib::aclprof {
 namespace {
 
@@ -23,15 +25,11 @@ namespace fs = std::filesystem;
 class ResultDirectoryTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/profd-result-XXXXXX";
-    base_ = ::mkdtemp(name);
     ::setenv("PROFD_COLLECT_DIR", base_.c_str(), 1);
   }
-  void TearDown() override {
-    ::unsetenv("PROFD_COLLECT_DIR");
-    fs::remove_all(base_);
-  }
-  std::string base_;
+  void TearDown() override { ::unsetenv("PROFD_COLLECT_DIR"); }
+  TempDir dir_;
+  const std::string base_ = dir_.path();
 };
 
 TEST_F(ResultDirectoryTest, IsPrivateAndNamedByTheSession) {
