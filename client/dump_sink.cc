@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "dump/data_name.h"
+#include "export/spool.h"
 
 namespace profd::client {
 namespace {
@@ -28,16 +29,6 @@ constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 Status Refuse(std::string_view path, std::string_view why) {
   return DataLoss(
       fmt::format("the daemon sent a file name that is not acceptable: \"{}\" {}", path, why));
-}
-
-Status WriteAll(int fd, std::string_view data) {
-  while (!data.empty()) {
-    ssize_t written = write(fd, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Status::FromErrno(errno, "write");
-    data.remove_prefix(static_cast<size_t>(written));
-  }
-  return Status::Ok();
 }
 
 }  // namespace
@@ -152,7 +143,7 @@ Status DumpSink::Write(const v1::DumpChunk& chunk) {
     if (chunk.data().size() > total_ - received_) {
       return DataLoss(fmt::format("more than the announced {} bytes were received", total_));
     }
-    RETURN_IF_ERROR(WriteAll(file_.get(), chunk.data()).Annotate(file_path_));
+    RETURN_IF_ERROR(exporting::WriteAll(file_.get(), chunk.data(), "write").Annotate(file_path_));
     received_ += chunk.data().size();
     file_bytes_ += chunk.data().size();
   }

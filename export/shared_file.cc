@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "export/spool.h"
+
 namespace profd::exporting {
 
 Status SharedFile::Create(std::string path) {
@@ -36,16 +38,8 @@ Status SharedFile::AppendItems(std::string_view items) {
 }
 
 Status SharedFile::Write(std::string_view bytes) {
-  while (failed_.ok() && !bytes.empty()) {
-    ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      failed_ = Status::FromErrno(errno, temporary_);
-      break;
-    }
-    bytes_ += static_cast<uint64_t>(n);
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
+  if (failed_.ok()) failed_ = WriteAll(fd_.get(), bytes, temporary_);
+  if (failed_.ok()) bytes_ += bytes.size();
   return failed_;
 }
 

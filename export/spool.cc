@@ -79,11 +79,11 @@ void Spool::Forget(uint64_t offset, uint64_t bytes) const {
                                           static_cast<off_t>(offset), static_cast<off_t>(bytes));
 }
 
-Status WriteAll(int fd, std::string_view text) {
+Status WriteAll(int fd, std::string_view text, std::string_view what) {
   while (!text.empty()) {
     ssize_t done = ::write(fd, text.data(), text.size());
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return Status::FromErrno(done < 0 ? errno : EIO, "writing");
+    if (done <= 0) return Status::FromErrno(done < 0 ? errno : EIO, what);
     text.remove_prefix(static_cast<size_t>(done));
   }
   return Status::Ok();

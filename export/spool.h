@@ -38,7 +38,7 @@ class Spool {
   std::atomic<uint64_t> end_{0};
 };
 
-// All of it to the end of `fd`.
-Status WriteAll(int fd, std::string_view text);
+// All of it to the end of `fd`; `what` begins the text of an error.
+Status WriteAll(int fd, std::string_view text, std::string_view what = "writing");
 
 }  // namespace profd::exporting

@@ -12,6 +12,7 @@
 #include "analysis/cluster/output.h"
 #include "analysis/read/readers.h"
 #include "base/fd.h"
+#include "export/spool.h"
 
 namespace profd::analysis {
 namespace {
@@ -42,17 +43,12 @@ class UnfinishedFile {
   // What was added to text(), where it is much.
   Status Flush(size_t least = 1 << 20) {
     if (text_.size() < least) return Status::Ok();
-    for (size_t done = 0; done < text_.size();) {
-      const ssize_t written = ::write(fd_.get(), text_.data() + done, text_.size() - done);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return Status::FromErrno(errno, unfinished_);
-      done += static_cast<size_t>(written);
-    }
+    RETURN_IF_ERROR(exporting::WriteAll(fd_.get(), text_, unfinished_));
     text_.clear();
     return Status::Ok();
   }
   Status Finish() {
-    if (Status flushed = Flush(0); !flushed.ok()) return flushed;
+    RETURN_IF_ERROR(Flush(0));
     if (::rename(unfinished_.c_str(), path_.c_str()) != 0) return Status::FromErrno(errno, path_);
     finished_ = true;
     return Status::Ok();

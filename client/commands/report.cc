@@ -15,6 +15,7 @@
 #include "client/commands/analyze.h"
 #include "client/render.h"
 #include "client/signals.h"
+#include "export/spool.h"
 
 namespace profd::client {
 namespace {
@@ -79,14 +80,7 @@ Status WriteWhole(const std::string& path, const std::string& text, bool replace
   return WriteBy(path, replace, [&](const std::string& unfinished) -> Status {
     UniqueFd fd(::open(unfinished.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!fd.valid()) return Status::FromErrno(errno, path);
-    size_t done = 0;
-    while (done < text.size()) {
-      const ssize_t written = ::write(fd.get(), text.data() + done, text.size() - done);
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return Status::FromErrno(errno, path);
-      done += static_cast<size_t>(written);
-    }
-    return Status::Ok();
+    return exporting::WriteAll(fd.get(), text, path);
   });
 }
 
