@@ -38,8 +38,6 @@ struct ExportOptions {
 struct ExportProgress {
   uint64_t bytes_done = 0;
   uint64_t bytes_total = 0;
-  size_t files_done = 0;
-  size_t files_total = 0;
 };
 
 struct ChannelReport {

@@ -283,7 +283,7 @@ bool ExportRun::Progress(uint64_t bytes) {
   auto now = std::chrono::steady_clock::now();
   if (now - progress_reported_ >= kProgressPeriod) {
     progress_reported_ = now;
-    if (!progress_({done, total_bytes_, files_done_, tasks_.size()})) cancelled_ = true;
+    if (!progress_({done, total_bytes_})) cancelled_ = true;
   }
   progress_mutex_.Unlock();
   return !cancelled_;
@@ -362,7 +362,6 @@ void ExportRun::Work() {
   for (size_t i = next_task_++; i < tasks_.size(); i = next_task_++) {
     if (cancelled_ || std::ranges::none_of(formats_, live)) return;
     RunTask(tasks_[i], &buffer);
-    ++files_done_;
   }
 }
 
@@ -436,9 +435,7 @@ Result<ExportReport> ExportRun::Run() {
   Work();
   for (std::thread& thread : threads) thread.join();
   RunSpilling([this] { TakeOperators(); });
-  if (progress_ && !cancelled_) {
-    progress_({bytes_done_, total_bytes_, files_done_, tasks_.size()});
-  }
+  if (progress_ && !cancelled_) progress_({bytes_done_, total_bytes_});
   return End();
 }
 

@@ -90,7 +90,6 @@ class ExportRun {
 
   std::atomic<size_t> next_task_{0};
   std::atomic<uint64_t> bytes_done_{0};
-  std::atomic<size_t> files_done_{0};
   std::atomic<bool> cancelled_{false};
   Mutex progress_mutex_;
   std::chrono::steady_clock::time_point progress_reported_ GUARDED_BY(progress_mutex_);
