@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -190,13 +191,6 @@ class Server : public WebServer {
   uint16_t port_ = 0;
 };
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 }  // namespace
 
 void WebRequest::SetTarget(std::string_view target) {
@@ -224,10 +218,10 @@ std::string_view WebRequest::Header(const std::string& name) const {
 std::string DecodedUrl(std::string_view text, bool plus_is_blank) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
-    const int high = text[i] == '%' && i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
-    const int low = high >= 0 ? HexDigit(text[i + 2]) : -1;
-    if (low >= 0) {
-      decoded += static_cast<char>(high * 16 + low);
+    const std::string_view hex = text.substr(i + 1, 2);
+    uint8_t byte = 0;
+    if (text[i] == '%' && hex.size() == 2 && std::from_chars(hex.data(), hex.data() + 2, byte, 16).ptr == hex.data() + 2) {
+      decoded += static_cast<char>(byte);
       i += 2;
     } else {
       decoded += plus_is_blank && text[i] == '+' ? ' ' : text[i];
