@@ -1,5 +1,6 @@
 #include "sim/chip.h"
 
+#include <algorithm>
 #include <array>
 
 #include "driver/abi/hal_abi.h"
@@ -9,16 +10,8 @@ namespace {
 
 constexpr auto k910Channels =
     std::to_array<ChannelRange>({{1, 1}, {3, 4}, {6, 10}, {43, 47}, {129, 142}});
-constexpr auto k910BChannels = std::to_array<ChannelRange>({{1, 1},
-                                                            {3, 4},
-                                                            {6, 6},
-                                                            {8, 42},
-                                                            {44, 44},
-                                                            {47, 47},
-                                                            {50, 50},
-                                                            {52, 84},
-                                                            {86, 98},
-                                                            {129, 142}});
+constexpr auto k910BChannels = std::to_array<ChannelRange>(
+    {{1, 1}, {3, 4}, {6, 6}, {8, 42}, {44, 44}, {47, 47}, {50, 50}, {52, 84}, {86, 98}, {129, 142}});
 
 // Only channels whose records are the same on every chip.
 constexpr auto k950Channels =
@@ -132,10 +125,9 @@ const ChipSpec* FindChip(std::string_view key) {
 }
 
 bool ChipHasChannel(const ChipSpec& chip, unsigned channel) {
-  for (const ChannelRange& range : chip.channels) {
-    if (channel >= range.first && channel <= range.last) return true;
-  }
-  return false;
+  return std::ranges::any_of(chip.channels, [channel](const ChannelRange& range) {
+    return channel >= range.first && channel <= range.last;
+  });
 }
 
 }  // namespace profd::sim

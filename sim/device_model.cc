@@ -86,6 +86,12 @@ std::array<double, kPhases> WorkPerPhase(const Timeline& timeline, const Levels&
   return work;
 }
 
+uint64_t SumAt(const std::vector<Curve>& curves, const Position& position) {
+  uint64_t sum = 0;
+  for (const Curve& curve : curves) sum += curve.Value(position);
+  return sum;
+}
+
 constexpr int64_t kMaxSkewNs = 1'500'000;
 constexpr int64_t kBusyWindowNs = 200'000'000;
 constexpr double kPowerLagNs = 15e6;
@@ -158,18 +164,8 @@ uint64_t DeviceModel::LinkTx(unsigned link, int64_t t_ns) const {
 uint64_t DeviceModel::LinkRx(unsigned link, int64_t t_ns) const {
   return link_rx_[link - kFirstHccsLink].Value(Locate(t_ns));
 }
-uint64_t DeviceModel::HccsTx(int64_t t_ns) const {
-  const Position position = Locate(t_ns);
-  uint64_t sum = 0;
-  for (const Curve& curve : link_tx_) sum += curve.Value(position);
-  return sum;
-}
-uint64_t DeviceModel::HccsRx(int64_t t_ns) const {
-  const Position position = Locate(t_ns);
-  uint64_t sum = 0;
-  for (const Curve& curve : link_rx_) sum += curve.Value(position);
-  return sum;
-}
+uint64_t DeviceModel::HccsTx(int64_t t_ns) const { return SumAt(link_tx_, Locate(t_ns)); }
+uint64_t DeviceModel::HccsRx(int64_t t_ns) const { return SumAt(link_rx_, Locate(t_ns)); }
 
 double DeviceModel::BusyRatio(Quantity quantity, int64_t t_ns) const {
   const int64_t now = std::max<int64_t>(t_ns, 1);
@@ -421,24 +417,17 @@ uint32_t EccSoFar(const Fault& fault, uint32_t count, int64_t t_ns) {
                        static_cast<double>(fault.end_ns - fault.begin_ns);
   return std::min(count, 1 + static_cast<uint32_t>(share * count));
 }
+
+uint32_t EccSoFar(const FaultTable& faults, int device, uint32_t Fault::*errors, int64_t t_ns) {
+  uint32_t count = 0;
+  for (const Fault& fault : faults.all()) {
+    if (fault.kind == FaultKind::kEcc && fault.Concerns(device)) count += EccSoFar(fault, fault.*errors, t_ns);
+  }
+  return count;
+}
 }  // namespace
 
-uint32_t DeviceModel::EccSingle(int64_t t_ns) const {
-  uint32_t count = 0;
-  for (const Fault& fault : faults_.all()) {
-    if (fault.kind != FaultKind::kEcc || !fault.Concerns(device_)) continue;
-    count += EccSoFar(fault, fault.single, t_ns);
-  }
-  return count;
-}
-
-uint32_t DeviceModel::EccDouble(int64_t t_ns) const {
-  uint32_t count = 0;
-  for (const Fault& fault : faults_.all()) {
-    if (fault.kind != FaultKind::kEcc || !fault.Concerns(device_)) continue;
-    count += EccSoFar(fault, fault.double_, t_ns);
-  }
-  return count;
-}
+uint32_t DeviceModel::EccSingle(int64_t t_ns) const { return EccSoFar(faults_, device_, &Fault::single, t_ns); }
+uint32_t DeviceModel::EccDouble(int64_t t_ns) const { return EccSoFar(faults_, device_, &Fault::double_, t_ns); }
 
 }  // namespace profd::sim
