@@ -13,7 +13,6 @@
 namespace profd::analysis {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::UnorderedElementsAre;
 
 namespace fs = std::filesystem;

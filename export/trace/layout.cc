@@ -9,7 +9,6 @@ namespace profd::exporting {
 namespace {
 
 using enum Show;
-using Counters = std::span<const CounterSpec>;
 
 // B/us of a PCIe record in the vendor's MB/s.
 constexpr double kMicros = 1e6;

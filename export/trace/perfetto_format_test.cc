@@ -11,7 +11,6 @@ namespace profd::exporting {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::UnorderedElementsAre;
 
 // A reader of its own: knows the wire format and the public field numbers only.
 struct Field {

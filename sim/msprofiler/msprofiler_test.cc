@@ -7,11 +7,9 @@ namespace profd::sim::aclprof {
 namespace {
 
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Key;
-using testing::StartsWith;
 
 TEST_IN_CHILD(AclprofStates, InitAndFinalize) {
   const TempDir folder;

@@ -7,7 +7,6 @@
 namespace profd::sim::mspti {
 namespace {
 
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 

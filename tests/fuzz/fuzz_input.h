@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -35,9 +34,6 @@ class Input {
     return piece;
   }
   std::string_view rest() const { return rest_; }
-  std::span<const std::byte> rest_bytes() const {
-    return {reinterpret_cast<const std::byte*>(rest_.data()), rest_.size()};
-  }
   bool empty() const { return rest_.empty(); }
 
  private:

@@ -26,7 +26,6 @@ namespace {
 
 using sim::InChild;
 using std::chrono::milliseconds;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 void Launch(uint64_t count, const char* name = "MatMul") {

@@ -8,7 +8,6 @@ namespace profd::mstx {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 constexpr uint64_t kMspti = 2;  // libprofapi's number of the receiver
 
