@@ -7,7 +7,6 @@ namespace {
 TEST(ActivitySql, ViewsHaveNamesRanksAndEnds) {
   for (size_t dumps : {1, 2}) {
     MadeExport made(dumps, 1);
-    made.Begin();
     auto id = [&](std::string_view text) { return made.strings().Intern(text); };
     auto sink = made.Open(0, -1);
     // name, type, duration, stream, pid, rank, thread, correlation

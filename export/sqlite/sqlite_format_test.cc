@@ -27,7 +27,6 @@ SqlRows One(std::vector<SqlCell> row) { return {std::move(row)}; }
 
 TEST(SqliteFormat, VendorValuesAndUnits) {
   MadeExport made(1, 2);
-  made.Begin();
   auto sink = made.Open(0, 1);
   const int64_t t = kMadeBegin + 7;
   // MB/s of 2^20 bytes; behind the point nothing is left: 0.3 * 2^20 = 314572.8.
@@ -76,7 +75,6 @@ TEST(SqliteFormat, VendorValuesAndUnits) {
 
 TEST(SqliteFormat, ValuesTheVendorWrapsAt32BitsAreComplete) {
   MadeExport made(1, 1);
-  made.Begin();
   auto sink = made.Open(0, 0);
   const int64_t t = kMadeBegin;
   std::vector<uint64_t> pcie;
@@ -109,7 +107,6 @@ TEST(SqliteFormat, ValuesTheVendorWrapsAt32BitsAreComplete) {
 
 TEST(SqliteFormat, ColumnsAndTypesAreTheVendors) {
   MadeExport made(1, 1);
-  made.Begin();
   auto sink = made.Open(0, 0);
   Feed(*sink, TableId::kLlc, 0).Row(kMadeBegin, 0, 0, 0.5, 1.0);
   Feed(*sink, TableId::kSio, 0).Row(kMadeBegin, 0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0);
@@ -137,7 +134,6 @@ TEST(SqliteFormat, ColumnsAndTypesAreTheVendors) {
 
 TEST(SqliteFormat, RowsBeforeTheSessionAreLeftOutOfTheVendorsTablesOnly) {
   MadeExport made(1, 1);
-  made.Begin();
   auto sink = made.Open(0, 0);
   Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin - 1, 1.0, 1.0).Row(kMadeBegin, 2.0, 2.0);
   Feed(*sink, TableId::kVoltage, 0).Row(kMadeBegin - 1, 0, 850.0);
@@ -153,7 +149,6 @@ TEST(SqliteFormat, MetricsOfACoreOverTheSession) {
     place.aicore_metrics = "Memory";
     place.aicore_events = {0x15, 0x999};  // UB read; one that no metric of the group is made of
   }
-  made.Begin();
   auto sink = made.Open(0, 0);
   {
     BatchBuilder builder(TableOf(TableId::kAicorePmu), 0, TimeWindow(), *sink);
@@ -180,7 +175,6 @@ TEST(SqliteFormat, MetricsOfACoreOverTheSession) {
 TEST(SqliteFormat, OneDumpHasNoDumpIdSeveralHaveItLast) {
   for (size_t dumps : {1u, 2u}) {
     MadeExport made(dumps, 1);
-    made.Begin();
     for (size_t i = 0; i < dumps; ++i) {
       auto sink = made.Open(i, 0);
       Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin, 1.0 + static_cast<double>(i), 1.0);
@@ -204,7 +198,6 @@ TEST(SqliteFormat, ADumpWithoutEndEndsWithItsLastRow) {
   for (size_t dump = 0; dump < 2; ++dump) {
     for (Place& place : made.dump(dump).places) place.clock.end_us = 0;
   }
-  made.Begin();
   auto sink = made.Open(1, 0);
   Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin, 1.0, 1.0).Row(kMadeBegin + 5, 1.0, 1.0);
   ASSERT_TRUE(sink->Finish().ok());
@@ -247,7 +240,6 @@ TEST(SqliteFormat, RowsAreByDumpDeviceAndTimeWhateverTheThreadsDo) {
 
 TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
   MadeExport made(1, 1);
-  made.Begin();
   auto sink = made.Open(0, 0);
   Event event;
   event.t_ns = kMadeBegin;
@@ -302,7 +294,6 @@ TEST(SqliteFormat, RanksAreThoseOfTheProcesses) {
   made.dump(0).rank.reset();
   made.dump(0).manifest.emplace().processes = {{100, 0, true, {0, 2}, "train.py"},
                                                {101, 1, true, {1, 2}, "train.py"}};
-  made.Begin();
   for (int device = 0; device < 4; ++device) {
     auto sink = made.Open(0, device);
     Feed(*sink, TableId::kHccs, device).Row(kMadeBegin, 1.0, 1.0);
@@ -345,7 +336,6 @@ TEST(SqliteFormat, RanksAreThoseOfTheProcesses) {
 // As `profctl show` and the CSV have them: the value at rank ceil(q n), partial ones left out.
 TEST(SqliteFormat, DurationsHavePercentiles) {
   MadeExport made(1, 1);
-  made.Begin();
   auto sink = made.Open(0, -1);
   DurationStats stats;
   Event event;
@@ -378,7 +368,6 @@ TEST(SqliteFormat, DurationsHavePercentiles) {
 
 TEST(SqliteFormat, EveryMetricOfTheTableIsInTheSamples) {
   MadeExport made(1, 1);
-  made.Begin();
   auto sink = made.Open(0, 0);
   std::set<std::string> expected;
   for (const TableSpec& table : Tables()) {
@@ -430,7 +419,6 @@ TEST(SqliteFormat, AnExportOfNothingIsADatabase) {
 
 TEST(SqliteFormat, AnAbortedExportLeavesNothing) {
   MadeExport made(1, 1);
-  made.Begin();
   auto sink = made.Open(0, 0);
   Feed(*sink, TableId::kHccs, 0).Row(kMadeBegin, 1.0, 1.0);
   ASSERT_TRUE(sink->Finish().ok());

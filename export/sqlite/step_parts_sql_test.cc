@@ -7,7 +7,6 @@ namespace {
 TEST(StepPartsSql, PartsOfStepsAreViews) {
   for (size_t dumps : {1, 2}) {
     MadeExport made(dumps, 1);
-    made.Begin();
     auto sink = made.Open(0, 0);
     Event event;
     event.kind = EventKind::kDeviceStep;

@@ -38,7 +38,9 @@ class MadeExport {
   const std::string& dir() const { return dir_.path(); }
   std::string path() const { return dir_ / "msprof_20260101000000.db"; }
 
+  // What has not begun the first Open begins.
   void Begin(bool compat_msprof = false) {
+    begun_ = true;
     ExportPlan plan;
     plan.compat_msprof = compat_msprof;
     for (const DumpInfo& dump : dumps_) plan.dumps.push_back(&dump);
@@ -48,6 +50,7 @@ class MadeExport {
     ASSERT_TRUE(format_->Begin(plan).ok());
   }
   std::unique_ptr<FormatSink> Open(size_t dump, int device) {
+    if (!begun_) Begin();
     ExportTask task;
     task.dump = dump;
     auto kind = device < 0 ? Place::Kind::kHost : Place::Kind::kDevice;
@@ -93,6 +96,7 @@ class MadeExport {
   std::deque<DumpInfo> dumps_;
   Strings strings_;
   std::unique_ptr<Format> format_ = MakeSqliteFormat();
+  bool begun_ = false;
 };
 
 // Rows of one table of one device on their way into a sink.

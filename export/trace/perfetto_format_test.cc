@@ -212,7 +212,6 @@ class PerfettoFormatTest : public TraceFixture {
 };
 
 TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 190904.929);
   Put(sink.get(), TableId::kHbm, 0, 40, 3, 1, 1.0 / 3);
@@ -237,7 +236,6 @@ TEST_F(PerfettoFormatTest, CountersComeBackAsTheyWere) {
 }
 
 TEST_F(PerfettoFormatTest, EveryArgIsATrack) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kSio, 0, 1, 1, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0);
   Put(sink.get(), TableId::kAccPmu, 0, 1, 3, 10, 11, 12, 13);
@@ -254,7 +252,6 @@ TEST_F(PerfettoFormatTest, EveryArgIsATrack) {
 }
 
 TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
-  Begin();
   auto sink = Open(0, -1);
   sink->TakeEvent({EventKind::kRange, kBeginNs + 1000, 500, -1, 77, 78, "forward", 0, {{"n", 1}}});
   sink->TakeEvent({EventKind::kMark, kBeginNs + 1200, 0, -1, 77, 78, "load", 0, {}});
@@ -291,7 +288,6 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
 TEST_F(PerfettoFormatTest, ProcessesComeFirstAndStepsAboveAll) {
   dumps_[0]->manifest.emplace().processes = {{78, 1, true, {1}, "train.py"},
                                              {77, 0, true, {0}, "train.py"}};
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kHbm, 1, 1, 0, 0, 1.0);
   Put(sink.get(), TableId::kHccs, 1, 1, 1.0, 2.0);
@@ -314,7 +310,6 @@ TEST_F(PerfettoFormatTest, ProcessesComeFirstAndStepsAboveAll) {
 }
 
 TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpHas) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kQos, 0, 1,
       strings_.Intern("\xFF"
@@ -334,7 +329,6 @@ TEST_F(PerfettoFormatTest, TextsAreUtf8WhateverTheDumpHas) {
 // Each file is a sink; a flow joins a call and its kernel by an id of both.
 TEST_F(PerfettoFormatTest, ActivityOfAProcess) {
   dumps_[0]->manifest.emplace().processes = {{77, 0, true, {0}, "train.py"}};
-  Begin();
   const int64_t name = strings_.Intern("MatMul");
   auto calls = Open(0, -1);
   Put(calls.get(), TableId::kApi, -1, 1, name, 2, 3000, 77, 0, 43, 9);
@@ -368,7 +362,6 @@ TEST_F(PerfettoFormatTest, ActivityOfAProcess) {
 
 TEST_F(PerfettoFormatTest, ARangeWithoutAnEndGoesToThatOfTheSession) {
   dumps_[0]->places[0].clock.end_us = kBeginNs / 1000 + 50;
-  Begin();
   const int64_t name = strings_.Intern("forward");
   auto sink = Open(0, -1);
   Put(sink.get(), TableId::kMarker, -1, 2, name, name, 0, 1, 7, -1, 77, 0, 43);
@@ -382,7 +375,6 @@ TEST_F(PerfettoFormatTest, ARangeWithoutAnEndGoesToThatOfTheSession) {
 
 TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
   AddDump("PROF_2", "node-2", 4242, 5);
-  Begin();
   for (size_t dump = 0; dump < 2; ++dump) {
     auto sink = Open(dump);
     Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);

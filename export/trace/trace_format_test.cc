@@ -58,7 +58,6 @@ TEST_F(TraceFormatTest, NothingIsAnEmptyArray) {
 }
 
 TEST_F(TraceFormatTest, ProcessesAreNamedOnceAsTheVendorsAre) {
-  Begin();
   for (int i = 0; i < 2; ++i) {
     auto sink = Open(0, 1);
     Put(sink.get(), TableId::kHccs, 1, 40000 + i, 51338.985, 2.5);
@@ -81,7 +80,6 @@ TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheRecording) {
   clock.end_us = kBeginNs / 1000 + 1050;
   clock.stop_raw_ns = 1'000'000;  // 1 ms before the session's end
   clock.end_raw_ns = 2'000'000;
-  Begin();
   const int64_t name = strings_.Intern("forward");
   auto sink = Open(0, -1);
   Put(sink.get(), TableId::kMarker, -1, 2, name, name, 0, 1, 7, -1, 77, 0, 43);
@@ -91,7 +89,6 @@ TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheRecording) {
 }
 
 TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kHccs, 0, 40000, 51338.985, 0.1 + 0.2);
   // 22 columns of 1048576 / 15625 B/us and so on: only the averages are shown.
@@ -117,7 +114,6 @@ TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
 }
 
 TEST_F(TraceFormatTest, NetworkMemoryFrequencyQos) {
-  Begin();
   auto sink = Open();
   for (TableId id : {TableId::kNic, TableId::kRoce}) {
     Put(sink.get(), id, 0, 40000, 2, 100000, 10.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.25, 0.5, 20.0, 0.0, 0.0, 0.0, 0.0, 0.0,
@@ -147,7 +143,6 @@ TEST_F(TraceFormatTest, NetworkMemoryFrequencyQos) {
 }
 
 TEST_F(TraceFormatTest, SocProfile) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kAccPmu, 0, 40000, 3, 10, 11, 12, 13);
   Put(sink.get(), TableId::kChipTrans, 0, 40000, 0, 4, 20, 21);
@@ -173,7 +168,6 @@ TEST_F(TraceFormatTest, SocProfile) {
 }
 
 TEST_F(TraceFormatTest, SioPutsDiesOfOneTimestampTogetherAndShowsEveryDevice) {
-  Begin();
   for (int device = 0; device < 2; ++device) {
     auto sink = Open(0, device);
     for (int die : {0, 1, 0}) {
@@ -193,7 +187,6 @@ TEST_F(TraceFormatTest, SioPutsDiesOfOneTimestampTogetherAndShowsEveryDevice) {
 
 TEST_F(TraceFormatTest, NewChipsNameDiesDifferently) {
   AddDump("PROF_2", "node-2", 7, 15);
-  Begin();
   auto sink = Open(1, 0);
   Put(sink.get(), TableId::kSio, 0, 40000, 3, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
   Put(sink.get(), TableId::kChipTrans, 0, 40000, 1, 2, 30, 31);
@@ -205,7 +198,6 @@ TEST_F(TraceFormatTest, NewChipsNameDiesDifferently) {
 }
 
 TEST_F(TraceFormatTest, HostUsage) {
-  Begin();
   auto sink = Open(0, -1);
   Put(sink.get(), TableId::kHostCpu, -1, 40000, 3, 12.5);
   Put(sink.get(), TableId::kHostCpu, -1, 40000, -1, 7.529);
@@ -222,7 +214,6 @@ TEST_F(TraceFormatTest, HostUsage) {
 }
 
 TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kDvpp, 0, 40000, 1, 4, 0, 699300.0, 1998.0, 90.0, 1.0, 2.0, 3.0, 4.0,
       5.0);
@@ -254,7 +245,6 @@ TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
 }
 
 TEST_F(TraceFormatTest, RowsBeforeTheCollectionAreLeftOut) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, -1, 0, 0, 1.0);
   Put(sink.get(), TableId::kHbm, 0, 0, 0, 0, 2.0);
@@ -264,7 +254,6 @@ TEST_F(TraceFormatTest, RowsBeforeTheCollectionAreLeftOut) {
 }
 
 TEST_F(TraceFormatTest, AicoreSamples) {
-  Begin();
   auto sink = Open();
   for (int i = 0; i < 2; ++i) {
     for (int core : {0, 1}) {
@@ -281,7 +270,6 @@ TEST_F(TraceFormatTest, AicoreSamples) {
 }
 
 TEST_F(TraceFormatTest, ValuesThatAreNotNumbersAreValidJson) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, std::nan(""));
   Put(sink.get(), TableId::kHbm, 0, 2, 0, 0, INFINITY);
@@ -310,7 +298,6 @@ TEST_F(TraceFormatTest, MarksInAFileOfTheirOwn) {
 }
 
 TEST_F(TraceFormatTest, SlicesOfEveryKind) {
-  Begin();
   auto sink = Open(0, -1);
   Event mark{EventKind::kMark, kBeginNs + 5000, 0, -1, 77, 78, "load", 0, {}};
   sink->TakeEvent(mark);
@@ -342,7 +329,6 @@ TEST_F(TraceFormatTest, SlicesOfEveryKind) {
 }
 
 TEST_F(TraceFormatTest, StepTrace) {
-  Begin();
   auto sink = Open();
   Event iteration{EventKind::kIteration,
                   kBeginNs + 1000,
@@ -389,7 +375,6 @@ TEST_F(TraceFormatTest, DumpsOnOneTimelineDoNotClash) {
   AddDump("PROF_2", "node-2", 4242, 5);
   dumps_[0]->rank = 0;
   dumps_[1]->rank = 8;
-  Begin();
   for (size_t dump = 0; dump < 2; ++dump) {
     auto sink = Open(dump, 0);
     Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);
@@ -422,7 +407,6 @@ TEST_F(TraceFormatTest, ManySinksAtOnceMakeOneArray) {
 }
 
 TEST_F(TraceFormatTest, AnIncompleteExportLeavesNothing) {
-  Begin();
   auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);
   ASSERT_TRUE(sink->Finish().ok());

@@ -38,6 +38,7 @@ class TraceFixture : public testing::Test {
     }
   }
 
+  // What has not begun the first Open begins: make all dumps before.
   void Begin(bool gzip = false, bool legacy_names = false) {
     ExportPlan plan;
     for (auto& dump : dumps_) plan.dumps.push_back(dump.get());
@@ -46,11 +47,13 @@ class TraceFixture : public testing::Test {
     plan.strings = &strings_;
     plan.gzip = gzip;
     plan.legacy_names = legacy_names;
+    begun_ = true;
     Status begun = format_->Begin(plan);
     ASSERT_TRUE(begun.ok()) << begun.ToString();
   }
 
   std::unique_ptr<FormatSink> Open(size_t dump = 0, int device = 0) {
+    if (!begun_) Begin();
     DumpInfo& info = *dumps_[dump];
     const Place& place = info.places[static_cast<size_t>(device + 1)];
     Result<std::unique_ptr<FormatSink>> sink = format_->Open({dump, &place, &file_});
@@ -76,6 +79,7 @@ class TraceFixture : public testing::Test {
 
   TempDir dir_;
   std::unique_ptr<Format> format_;
+  bool begun_ = false;
   std::vector<std::unique_ptr<DumpInfo>> dumps_;
   Strings strings_;
   DataFile file_;
