@@ -1,15 +1,13 @@
 #include "client/serve/trace_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <atomic>
 #include <fstream>
 #include <thread>
 
+#include "client/serve/test_support.h"
 #include "client/test_support.h"
 
 namespace profd::client {
@@ -38,23 +36,12 @@ class TraceServerTest : public ::testing::Test {
   // The whole answer to a request with this first line and these headers.
   std::string Ask(const std::string& line, const std::string& origin, std::string host = {}) {
     if (host.empty()) host = "127.0.0.1:" + std::to_string(server_->port());
-    UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(server_->port());
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     std::string request = line + " HTTP/1.1\r\nhost: " + host + "\r\n";
     if (!origin.empty()) request += "Origin: " + origin + "\r\n";
     request += "\r\n";
-    EXPECT_EQ(send(client.get(), request.data(), request.size(), 0),
-              static_cast<ssize_t>(request.size()));
-    std::string answer;
-    char buffer[4096];
-    for (ssize_t count = 0; (count = recv(client.get(), buffer, sizeof buffer, 0)) > 0;) {
-      answer.append(buffer, static_cast<size_t>(count));
-    }
-    return answer;
+    const UniqueFd client = ConnectTo(server_->port());
+    SendText(client, request);
+    return Rest(client);
   }
 
   TempDir dir_;

@@ -1,16 +1,14 @@
 #include "client/serve/web_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "client/json.h"
+#include "client/serve/test_support.h"
 
 namespace profd::client {
 namespace {
@@ -31,27 +29,7 @@ class WebServerTest : public ::testing::Test {
     thread_.join();
   }
 
-  UniqueFd Connect() const {
-    UniqueFd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(server_->port());
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    return client;
-  }
-  static void SendText(const UniqueFd& client, const std::string& text) {
-    EXPECT_EQ(send(client.get(), text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
-  }
-  // All until the server closes.
-  static std::string Rest(const UniqueFd& client) {
-    std::string answer;
-    char buffer[65536];
-    for (ssize_t count = 0; (count = recv(client.get(), buffer, sizeof buffer, 0)) > 0;) {
-      answer.append(buffer, static_cast<size_t>(count));
-    }
-    return answer;
-  }
+  UniqueFd Connect() const { return ConnectTo(server_->port()); }
   std::string Ask(const std::string& request) const {
     const UniqueFd client = Connect();
     SendText(client, request);
