@@ -42,12 +42,7 @@ class ByRank : public Format {
 
   std::string_view name() const override { return all_->name(); }
   bool Wants(TableId table) const override { return all_->Wants(table); }
-  bool WantsEvents() const override { return all_->WantsEvents(); }
-  bool WantsStepParts() const override { return all_->WantsStepParts(); }
-  bool WantsStepPartsOfOperators() const override { return all_->WantsStepPartsOfOperators(); }
-  bool WantsOperators() const override { return all_->WantsOperators(); }
-  bool WantsOperatorDetails() const override { return all_->WantsOperatorDetails(); }
-  bool WantsRuntimeApis() const override { return all_->WantsRuntimeApis(); }
+  FormatWants wants() const override { return all_->wants(); }
 
   Status Begin(const ExportPlan& plan) override {
     const std::vector<std::string> folders = RankFolders(plan.dumps);

@@ -57,8 +57,7 @@ class NamesFormat : public Format {
  public:
   std::string_view name() const override { return "names"; }
   bool Wants(TableId) const override { return true; }
-  bool WantsEvents() const override { return true; }
-  bool WantsOperators() const override { return true; }
+  FormatWants wants() const override { return {.events = true, .operators = true}; }
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
     for (const DumpInfo* dump : plan.dumps) text_ += dump->name + " ";
@@ -104,7 +103,7 @@ class ByRankTest : public ::testing::Test {
     for (const DumpInfo& dump : dumps) plan.dumps.push_back(&dump);
     files_.clear();
     Status status = format->Begin(plan);
-    EXPECT_TRUE(format->WantsEvents() && format->WantsOperators() && format->name() == "names");
+    EXPECT_TRUE(format->wants().events && format->wants().operators && format->name() == "names");
     const operators::Model model(operators::HostData([](uint64_t) { return 0; }, 0, false), true);
     for (size_t i = 0; status.ok() && i < dumps.size(); ++i) {
       auto sink = format->Open({i, nullptr, nullptr});

@@ -129,7 +129,7 @@ class GatherFormat : public Format {
   explicit GatherFormat(Gathered* out) : out_(*out) {}
   std::string_view name() const override { return "gather"; }
   bool Wants(TableId table) const override { return table == TableId::kHostMem; }
-  bool WantsEvents() const override { return true; }
+  FormatWants wants() const override { return {.events = true}; }
   Status Begin(const ExportPlan&) override { return out_.begin; }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override {
     if (!out_.open.ok()) return out_.open;

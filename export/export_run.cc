@@ -403,9 +403,10 @@ Result<ExportReport> ExportRun::Run() {
   RETURN_IF_ERROR(OpenDumps());
   // They belong to no channel that could be chosen.
   operators_ = options_.channels.empty() &&
-               std::ranges::any_of(formats_, [](const auto& format) { return format->format().WantsOperators(); });
+               std::ranges::any_of(formats_, [](const auto& format) { return format->format().wants().operators; });
   operator_details_ = std::ranges::any_of(formats_, [](const auto& format) {
-    return format->format().WantsOperators() && format->format().WantsOperatorDetails();
+    const FormatWants wants = format->format().wants();
+    return wants.operators && wants.operator_details;
   });
   for (const Dump& dump : dumps_) MakeFilterOf(dump.info());
   {

@@ -90,7 +90,7 @@ std::string ExportRun::WhyNothing() const {
     why += "; records of the vendor's profiler are in no channel, export them without --channels";
   } else if (operators) {
     why += fmt::format("; {} cannot show records of the vendor's profiler, {}", fmt::join(chosen, ", "),
-                       UseFormats([](RunningFormat& format) { return format.format().WantsOperators(); }));
+                       UseFormats([](RunningFormat& format) { return format.format().wants().operators; }));
   }
   return why;
 }

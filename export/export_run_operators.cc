@@ -14,12 +14,11 @@ namespace profd::exporting {
 
 void ExportRun::LookForStepParts() {
   step_parts_.resize(dumps_.size());
-  const auto wants = [this](bool (Format::*parts)() const) {
-    return std::ranges::any_of(formats_, [&](const auto& format) { return format->events() && (format->format().*parts)(); });
-  };
+  const auto wants = [](const auto& format) { return format->events() && format->format().wants().step_parts; };
   // The vendor's analyser knows no parts of training steps.
-  if (options_.compat_msprof || !filter_.events || !wants(&Format::WantsStepParts)) return;
-  const bool operators = wants(&Format::WantsStepPartsOfOperators);
+  if (options_.compat_msprof || !filter_.events || std::ranges::none_of(formats_, wants)) return;
+  const bool operators = std::ranges::any_of(
+      formats_, [&](const auto& format) { return wants(format) && format->format().wants().step_parts_of_operators; });
   RunSpilling([this, operators] {
     for (size_t i = 0; i < dumps_.size(); ++i) {
       step_parts_[i] = FindStepParts({&dumps_[i], dumps_, find_, [this](const Place& place) { return ClockOf(place); },
@@ -60,11 +59,11 @@ void ExportRun::RunSpilling(const std::function<void()>& load) const {
 }
 
 void ExportRun::TakeOperators() {
-  const auto wants = [](const auto& format) { return !format->failed() && format->format().WantsOperators(); };
+  const auto wants = [](const auto& format) { return !format->failed() && format->format().wants().operators; };
   const bool runtime_apis = std::ranges::any_of(
-      formats_, [&](const auto& format) { return wants(format) && format->format().WantsRuntimeApis(); });
+      formats_, [&](const auto& format) { return wants(format) && format->format().wants().runtime_apis; });
   const bool only_framework = std::ranges::all_of(
-      formats_, [&](const auto& format) { return !wants(format) || format->format().WantsOnlyFramework(); });
+      formats_, [&](const auto& format) { return !wants(format) || format->format().wants().only_framework; });
   for (size_t i = 0; operators_ && i < dumps_.size(); ++i) {
     if (cancelled_ || std::ranges::none_of(formats_, wants)) return;
     operators::LoadReport loaded;
@@ -90,7 +89,7 @@ void ExportRun::TakeOperators() {
     RunBeside(std::min<size_t>(plan_.threads, formats_.size()), [&](size_t) {
       for (size_t at = next++; at < formats_.size(); at = next++) {
         RunningFormat& format = *formats_[at];
-        if (format.failed() || !format.format().WantsOperators()) continue;
+        if (format.failed() || !format.format().wants().operators) continue;
         if (Status taken = format.format().TakeOperators(i, *model); !taken.ok()) format.Fail(taken);
       }
     });

@@ -8,7 +8,7 @@ RunningFormat::RunningFormat(std::unique_ptr<Format> format) : format_(std::move
   for (const TableSpec& table : Tables()) {
     if (format_->Wants(table.id)) tables_ |= TableBit(table.id);
   }
-  events_ = format_->WantsEvents();
+  events_ = format_->wants().events;
 }
 
 void RunningFormat::Fail(const Status& error) {

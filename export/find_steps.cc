@@ -35,7 +35,7 @@ class StepFormat : public Format {
 
   std::string_view name() const override { return "steps"; }
   bool Wants(TableId) const override { return false; }
-  bool WantsEvents() const override { return true; }
+  FormatWants wants() const override { return {.events = true}; }
   Status Begin(const ExportPlan&) override { return Status::Ok(); }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override {
     return std::unique_ptr<FormatSink>(std::make_unique<Sink>(this));
@@ -94,9 +94,7 @@ class FrameworkStepFormat : public Format {
 
   std::string_view name() const override { return "steps"; }
   bool Wants(TableId) const override { return false; }
-  bool WantsEvents() const override { return false; }
-  bool WantsOperators() const override { return true; }
-  bool WantsOnlyFramework() const override { return true; }
+  FormatWants wants() const override { return {.operators = true, .only_framework = true}; }
   Status Begin(const ExportPlan&) override { return Status::Ok(); }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override { return std::unique_ptr<FormatSink>(); }
   Status TakeOperators(size_t, const operators::Model& model) override {

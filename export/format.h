@@ -61,30 +61,32 @@ struct OutputFile {
   uint64_t rows = 0;  // rows, events, samples
 };
 
+// What a format makes something of.
+struct FormatWants {
+  bool events = false;
+  // Of steps also what ran in them: kernels and communication are then read once more, before all else. And operators,
+  // where there are no such records.
+  bool step_parts = false;
+  bool step_parts_of_operators = true;
+  // Operator-level records: it gets them, of each dump that has some, after all sinks are gone; the model does not
+  // outlive the call.
+  bool operators = false;
+  bool operator_details = true;  // of those, counters and shapes; their files are not read where no format wants them
+  bool runtime_apis = false;     // the runtime's API intervals one by one; else the model need not have them
+  bool only_framework = false;   // nothing but the framework's operators and steps
+};
+
 class Format {
  public:
   virtual ~Format() = default;
   virtual std::string_view name() const = 0;  // as --format has it
   // Rows it has no use for are not decoded for it.
   virtual bool Wants(TableId table) const = 0;
-  virtual bool WantsEvents() const = 0;
-  // Of steps also what ran in them: kernels and communication are then read once more, before all else. And operators,
-  // where there are no such records.
-  virtual bool WantsStepParts() const { return false; }
-  virtual bool WantsStepPartsOfOperators() const { return WantsStepParts(); }
+  virtual FormatWants wants() const = 0;
   // Before any sink; makes its files.
   virtual Status Begin(const ExportPlan& plan) = 0;
   // Any thread.
   virtual Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) = 0;
-  // Whether it makes something of operator-level records. Then it gets them, of each dump that has some, after all
-  // sinks are gone; the model does not outlive the call.
-  virtual bool WantsOperators() const { return false; }
-  // Whether it looks at counters and shapes of operators; their files are not read where no format does.
-  virtual bool WantsOperatorDetails() const { return true; }
-  // Whether it shows the runtime's API intervals one by one; else the model need not have them.
-  virtual bool WantsRuntimeApis() const { return false; }
-  // Whether of those it needs the framework's operators and steps alone.
-  virtual bool WantsOnlyFramework() const { return false; }
   virtual Status TakeOperators(size_t /*dump*/, const operators::Model& /*model*/) { return Status::Ok(); }
   // After all sinks are gone; completes the files. Also called after errors, to clean up
   // (`complete` false): then unfinished files are removed.

@@ -64,11 +64,13 @@ class AnalysisFormat : public exporting::Format {
     return table == TableId::kKernel || table == TableId::kCommunication || table == TableId::kApi ||
            (!exporting::IsActivity(table) && !exporting::MetricColumns(exporting::TableOf(table)).empty());
   }
-  bool WantsEvents() const override { return true; }
-  bool WantsStepParts() const override { return true; }
-  bool WantsStepPartsOfOperators() const override { return false; }  // FindPoints has each rank's
-  bool WantsOperators() const override { return true; }
-  bool WantsOperatorDetails() const override { return context_.detail.operators; }
+  exporting::FormatWants wants() const override {
+    return {.events = true,
+            .step_parts = true,
+            .step_parts_of_operators = false,  // FindPoints has each rank's
+            .operators = true,
+            .operator_details = context_.detail.operators};
+  }
 
   Status Begin(const exporting::ExportPlan& plan) override {
     plan_ = &plan;

@@ -61,10 +61,9 @@ class CsvFormat : public Format {
 
   std::string_view name() const override { return "csv"; }
   bool Wants(TableId table) const override { return csv::HasCsv(table); }
-  bool WantsEvents() const override { return true; }
-  bool WantsOperators() const override { return true; }
-  bool WantsRuntimeApis() const override { return plan_ != nullptr && plan_->legacy_names; }
-  bool WantsStepParts() const override { return true; }
+  FormatWants wants() const override {
+    return {.events = true, .step_parts = true, .operators = true, .runtime_apis = plan_ != nullptr && plan_->legacy_names};
+  }
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;

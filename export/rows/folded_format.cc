@@ -86,7 +86,7 @@ class FoldedFormat : public Format {
  public:
   std::string_view name() const override { return "folded"; }
   bool Wants(TableId) const override { return false; }
-  bool WantsEvents() const override { return true; }
+  FormatWants wants() const override { return {.events = true}; }
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
     return file_.Create(plan.out_dir + "/stacks_" + plan.timestamp + ".folded");

@@ -188,7 +188,7 @@ class LinesFormat : public Format {
   explicit LinesFormat(LineStyle style) : shared_(style) {}
   std::string_view name() const override { return json() ? "jsonl" : "samples"; }
   bool Wants(TableId table) const override { return !MetricColumns(TableOf(table)).empty(); }
-  bool WantsEvents() const override { return false; }
+  FormatWants wants() const override { return {}; }
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;

@@ -156,7 +156,7 @@ class OpenMetricsFormat : public Format {
  public:
   std::string_view name() const override { return "openmetrics"; }
   bool Wants(TableId table) const override { return !MetricColumns(TableOf(table)).empty(); }
-  bool WantsEvents() const override { return false; }
+  FormatWants wants() const override { return {}; }
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;

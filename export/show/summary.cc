@@ -243,7 +243,7 @@ class SummaryFormat : public Format {
     return table == TableId::kKernel || table == TableId::kCommunication ||
            !MetricColumns(TableOf(table)).empty();
   }
-  bool WantsEvents() const override { return true; }
+  FormatWants wants() const override { return {.events = true, .operators = true}; }
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
     strings_ = plan.strings;
@@ -252,7 +252,6 @@ class SummaryFormat : public Format {
     work_.resize(dumps_.size() + 1);
     return {};
   }
-  bool WantsOperators() const override { return true; }
   // After all sinks: nothing else writes.
   Status TakeOperators(size_t dump, const operators::Model& model) override {
     const auto add = [&](int device, const std::string& name, int64_t start_ns, int64_t end_ns,

@@ -26,12 +26,9 @@ class SqliteFormat : public Format {
 
   std::string_view name() const override { return "sqlite"; }
   bool Wants(TableId) const override { return true; }
-  bool WantsEvents() const override { return true; }
-  bool WantsStepParts() const override { return true; }
+  FormatWants wants() const override { return {.events = true, .step_parts = true, .operators = true, .runtime_apis = true}; }
   Status Begin(const ExportPlan& plan) override;
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override;
-  bool WantsOperators() const override { return true; }
-  bool WantsRuntimeApis() const override { return true; }
   Status TakeOperators(size_t dump, const operators::Model& model) override;
   Status End(bool complete, std::vector<OutputFile>* files) override;
 

@@ -447,8 +447,7 @@ class PerfettoFormat final : public Format {
  public:
   std::string_view name() const override { return "perfetto"; }
   bool Wants(TableId) const override { return true; }
-  bool WantsEvents() const override { return true; }
-  bool WantsStepParts() const override { return true; }
+  FormatWants wants() const override { return {.events = true, .step_parts = true, .operators = true, .runtime_apis = true}; }
 
   Status Begin(const ExportPlan& plan) override {
     shared_ = std::make_unique<Shared>(plan);
@@ -466,8 +465,6 @@ class PerfettoFormat final : public Format {
     return std::unique_ptr<FormatSink>(std::make_unique<PerfettoSink>(shared_.get(), task));
   }
 
-  bool WantsOperators() const override { return true; }
-  bool WantsRuntimeApis() const override { return true; }
   Status TakeOperators(size_t dump, const operators::Model& model) override {
     const Place* place = shared_->plan.dumps[dump]->ClockPlace();
     if (place == nullptr) return Status::Ok();  // then there is no model
