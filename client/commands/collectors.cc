@@ -41,9 +41,7 @@ int RunCollectors(const Context& context) {
   auto node = WithProgress(context, "asking profd", [&] { return context.api.GetNode(); });
   if (!node.ok()) return Fail(context, node.status());
   if (context.json) {
-    Json collectors = Json::array();
-    for (const v1::CollectorInfo& c : node->collectors()) collectors.push_back(ToJson(c));
-    PrintJson(context, Json{{"collectors", std::move(collectors)}});
+    PrintJson(context, Json{{"collectors", ToJson(*node)["collectors"]}});
     return kExitOk;
   }
   Table table({"NAME", "SOURCE", "RATE", ">ALWAYS ON", "DEVICES", "AVAILABLE", "OPTION",

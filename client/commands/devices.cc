@@ -65,9 +65,7 @@ int RunDevices(const Context& context, const DevicesOptions& options) {
   auto node = WithProgress(context, "asking profd", [&] { return context.api.GetNode(); });
   if (!node.ok()) return Fail(context, node.status());
   if (context.json) {
-    Json devices = Json::array();
-    for (const v1::Device& device : node->devices()) devices.push_back(ToJson(device));
-    PrintJson(context, Json{{"devices", std::move(devices)}});
+    PrintJson(context, Json{{"devices", ToJson(*node)["devices"]}});
   } else if (node->devices().empty()) {
     context.io.out << "no devices\n";
     if (!node->driver().hal_error().empty()) Warn(context, "HAL: " + node->driver().hal_error());

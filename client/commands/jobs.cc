@@ -112,9 +112,7 @@ int RunJobs(const Context& context, const JobsOptions& options) {
     return Fail(context, NotFound("no process of job " + options.job + " is known here"));
   }
   if (context.json) {
-    Json jobs = Json::array();
-    for (const v1::Job& job : list->jobs()) jobs.push_back(ToJson(job));
-    PrintJson(context, Json{{"jobs", std::move(jobs)}});
+    PrintJson(context, ToJson(*list));
     return kExitOk;
   }
   if (list->jobs().empty()) {
