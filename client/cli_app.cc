@@ -138,9 +138,7 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
                               "  $ profctl show 71bd0e29b475\n"
                               "  $ profctl show 71bd0e29b475 --json | jq -r .dump_path\n"
                               "  $ profctl show ./PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
-  show->add_option("ID", p->show_id, "Session id, or a dump's directory")
-      ->required()
-      ->type_name(" ");
+  AddValue(show, "ID", p->show_id, "Session id, or a dump's directory", " ")->required();
   show->add_flag("--ascii", p->show_dump.ascii, "For a dump: no Unicode blocks");
   show->add_flag("--all", p->show_dump.all, "For a dump: every series");
 
@@ -184,9 +182,7 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
   pin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")->required()->type_name(" ");
   CLI::App* unpin = AddCommand(app, "unpin", "Unpin dumps: retention may remove them again",
                                "  $ profctl unpin 71bd0e29b475\n");
-  unpin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")
-      ->required()
-      ->type_name(" ");
+  AddValue(unpin, "ID", p->pin_ids, "Session ids, or names of dumps", " ")->required();
 
   CLI::App* archive = AddCommand(app, "archive", "Load the dumps that wait in profd's queue into its database: what profd-archive.service runs",
                                  "  $ profctl archive\n"
