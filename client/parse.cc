@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ctime>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace profd::client {
@@ -28,21 +30,79 @@ Status BadDevices(std::string_view text, std::string_view item) {
                   item, kMaxDeviceId));
 }
 
-Result<std::pair<uint32_t, uint32_t>> ParseRange(std::string_view text, std::string_view item) {
-  size_t dash = item.find('-');
-  uint32_t first = 0;
-  uint32_t last = 0;
-  bool ok = ParseNumber(item.substr(0, dash), &first);
-  if (dash == std::string_view::npos) {
-    last = first;
-  } else {
-    ok = ok && ParseNumber(item.substr(dash + 1), &last);
-  }
-  if (!ok || last > kMaxDeviceId || first > last) return BadDevices(text, item);
-  return std::pair{first, last};
+bool Digits(std::string_view text, size_t at, size_t count, int* out) {
+  if (at + count > text.size()) return false;
+  std::string_view digits = text.substr(at, count);
+  bool all = std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return all && ParseNumber(digits, out);
+}
+
+// "Z", "+08:00" or nothing (local).
+bool ParseZone(std::string_view text, bool* local, int64_t* offset_s) {
+  *local = text.empty();
+  if (text.empty() || text == "Z" || text == "z") return true;
+  int hours = 0;
+  int minutes = 0;
+  bool ok = text.size() == 6 && (text[0] == '+' || text[0] == '-') && text[3] == ':' &&
+            Digits(text, 1, 2, &hours) && Digits(text, 4, 2, &minutes) && hours < 24 &&
+            minutes < 60;
+  *offset_s = (text[0] == '-' ? -1 : 1) * (int64_t{hours} * 3600 + int64_t{minutes} * 60);
+  return ok;
+}
+
+bool SameDay(const std::tm& a, const std::tm& b) {
+  return a.tm_year == b.tm_year && a.tm_mon == b.tm_mon && a.tm_mday == b.tm_mday;
 }
 
 }  // namespace
+
+bool ParseRange(std::string_view text, uint32_t* first, uint32_t* last) {
+  const size_t dash = text.find('-');
+  if (!ParseNumber(text.substr(0, dash), first)) return false;
+  *last = *first;
+  return (dash == std::string_view::npos || ParseNumber(text.substr(dash + 1), last)) && *first <= *last;
+}
+
+bool TakeFraction(std::string_view* rest, int64_t* ns) {
+  if (!rest->starts_with('.')) return true;
+  rest->remove_prefix(1);
+  size_t count = std::min(rest->find_first_not_of("0123456789"), rest->size());
+  if (count == 0 || count > 9) return false;
+  int64_t value = 0;
+  if (!ParseNumber(rest->substr(0, count), &value)) return false;
+  for (size_t i = count; i < 9; ++i) value *= 10;
+  rest->remove_prefix(count);
+  *ns = value;
+  return true;
+}
+
+std::optional<int64_t> ParseDate(std::string_view text) {
+  std::tm tm{};
+  bool shape = text.size() >= 19 && text[4] == '-' && text[7] == '-' &&
+               (text[10] == 'T' || text[10] == 't' || text[10] == ' ') && text[13] == ':' &&
+               text[16] == ':' && Digits(text, 0, 4, &tm.tm_year) &&
+               Digits(text, 5, 2, &tm.tm_mon) && Digits(text, 8, 2, &tm.tm_mday) &&
+               Digits(text, 11, 2, &tm.tm_hour) && Digits(text, 14, 2, &tm.tm_min) &&
+               Digits(text, 17, 2, &tm.tm_sec);
+  if (!shape || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 59) return std::nullopt;
+  tm.tm_year -= 1900;
+  tm.tm_mon -= 1;
+  std::string_view rest = text.substr(19);
+  int64_t fraction_ns = 0;
+  bool local = false;
+  int64_t offset_s = 0;
+  if (!TakeFraction(&rest, &fraction_ns) || !ParseZone(rest, &local, &offset_s)) {
+    return std::nullopt;
+  }
+  std::tm normal = tm;
+  normal.tm_isdst = -1;
+  int64_t seconds = local ? mktime(&normal) : timegm(&normal);
+  // 31 February is none.
+  if (!SameDay(tm, normal)) return std::nullopt;
+  seconds -= offset_s;
+  if (seconds < 0 || seconds > kMaxEpochSeconds) return std::nullopt;
+  return seconds * kNsPerSecond + fraction_ns;
+}
 
 Result<uint64_t> ParseDurationMs(std::string_view text) {
   for (const Unit& unit : kUnits) {
@@ -64,9 +124,11 @@ Result<std::vector<uint32_t>> ParseDevices(std::string_view text) {
   std::string_view rest = text;
   for (;;) {
     size_t comma = rest.find(',');
-    auto range = ParseRange(text, rest.substr(0, comma));
-    if (!range.ok()) return range.status();
-    for (uint32_t id = range->first; id <= range->second; ++id) {
+    const std::string_view item = rest.substr(0, comma);
+    uint32_t first = 0;
+    uint32_t last = 0;
+    if (!ParseRange(item, &first, &last) || last > kMaxDeviceId) return BadDevices(text, item);
+    for (uint32_t id = first; id <= last; ++id) {
       if (std::find(devices.begin(), devices.end(), id) != devices.end()) {
         return InvalidArgument(fmt::format("\"{}\": device {} is named twice", text, id));
       }

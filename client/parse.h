@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace profd::client {
@@ -14,6 +17,15 @@ namespace profd::client {
 // "500ms", "30s", "5m", "1h" -> milliseconds, above zero.
 Result<uint64_t> ParseDurationMs(std::string_view text);
 
+inline constexpr int64_t kMaxEpochSeconds = std::numeric_limits<int64_t>::max() / kNsPerSecond - 1;
+// RFC 3339, ns since the epoch: "2026-01-01T00:00:00Z", "...+08:00", a fraction; without a zone local time; a blank for
+// the T. None before 1970.
+std::optional<int64_t> ParseDate(std::string_view text);
+// ".25" -> ns, off the front of `*rest`; true when there is none.
+bool TakeFraction(std::string_view* rest, int64_t* ns);
+
+// "4-7", or "4" for both.
+bool ParseRange(std::string_view text, uint32_t* first, uint32_t* last);
 // "0,1,4-7" -> {0, 1, 4, 5, 6, 7}.
 Result<std::vector<uint32_t>> ParseDevices(std::string_view text);
 
