@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "client/commands/tune_facts.h"
 #include "client/commands/tune_watch.h"
 #include "client/test_support.h"
 
