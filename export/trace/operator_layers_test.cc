@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "export/operators/model.h"
-#include "export/trace/trace_testing.h"
+#include "export/trace/trace_test_support.h"
 
 namespace profd::exporting {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <thread>
 
-#include "export/trace/trace_testing.h"
+#include "export/trace/trace_test_support.h"
 
 namespace profd::exporting {
 namespace {
