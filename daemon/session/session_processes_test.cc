@@ -111,7 +111,7 @@ class SessionProcessesTest : public ::testing::Test {
   void Collector(uint64_t attach_id, attach::CollectState state, attach::CollectKinds kinds = {attach::CollectKind::kKernel},
                  const std::string& detail = "") {
     attach::CollectorReport report{.session_id = "s-1", .provider = attach::CollectProvider::kMspti, .state = state,
-                                   .kinds = kinds, .detail = detail};
+                                   .detail = detail, .kinds = kinds};
     directory_.ReportCollector(attach_id, report);
     time_.RunReady();
   }
