@@ -105,8 +105,11 @@ void ActivityHistory::OnReport(uint64_t attach_id, const attach::CollectorReport
   const auto found = processes_.find(attach_id);
   if (found == processes_.end() || report.session_id != kRecorderSession) return;
   Process& process = found->second;
+  const bool collected = process.collects();
   process.report = report;
-  Follow(&process, {LossReason::kProfilerBusy, std::nullopt, now_ns, 0}, report.state == CollectState::kBusy);
+  // The application forbids it: from the start on, nothing is missing.
+  const bool refuses = report.state == CollectState::kOff && !report.detail.empty();
+  if (!refuses || collected) Follow(&process, {LossReason::kProfilerBusy, std::nullopt, now_ns, 0}, refuses || report.state == CollectState::kBusy);
   kinds_.ForEach([&](attach::CollectKind kind) {
     Follow(&process, {LossReason::kOverBudget, kind, now_ns, 0}, report.left_out.Has(kind));
   });

@@ -35,9 +35,10 @@ class ActivityHistoryTest : public ::testing::Test {
   static TrainingProcess Process(uint64_t attach_id, uint32_t uid, std::string job = "j") {
     return {.pid = static_cast<pid_t>(100 + attach_id), .uid = uid, .job_id = std::move(job), .attach_id = attach_id};
   }
-  void Report(uint64_t attach_id, attach::CollectState state, int64_t now_ns = kBegin, attach::CollectKinds left_out = {}) {
+  void Report(uint64_t attach_id, attach::CollectState state, int64_t now_ns = kBegin, attach::CollectKinds left_out = {},
+              const std::string& detail = "") {
     attach::CollectorReport report{.session_id = kRecorderSession, .provider = attach::CollectProvider::kMspti,
-                                   .state = state, .left_out = left_out};
+                                   .state = state, .detail = detail, .left_out = left_out};
     history_->OnReport(attach_id, report, now_ns);
   }
   void TakeFrames(uint64_t attach_id, std::span<const ActivityFrame> frames, int64_t now_ns, uint64_t dropped = 0) {
@@ -226,6 +227,17 @@ TEST_F(ActivityHistoryTest, TheTimeOfAnotherProfilerIsAGap) {
   for (int64_t i = 0; i < 10'000; ++i) Report(kRank0, i % 2 == 0 ? attach::CollectState::kBusy : attach::CollectState::kOn, kBegin + (130 + i) * kSecond);
   Dump(kBegin + 130 * kSecond, kBegin + 20'000 * kSecond);
   EXPECT_THAT(Gaps(LossReason::kProfilerBusy), SizeIs(ActivityHistory::kMaxMissing));
+}
+
+TEST_F(ActivityHistoryTest, WhatTheApplicationForbidsForAWhileIsAGap) {
+  const auto forbids = [this](uint64_t attach_id, int64_t second) {
+    Report(attach_id, attach::CollectState::kOff, kBegin + second * kSecond, {}, "the application does not allow it");
+  };
+  forbids(kRank0, 10);
+  forbids(kRank0, 12);
+  Report(kRank0, attach::CollectState::kOn, kBegin + 20 * kSecond);
+  Dump(kBegin + 5 * kSecond, kBegin + 30 * kSecond);
+  EXPECT_THAT(Gaps(LossReason::kProfilerBusy), ElementsAre(::testing::Pair(10, 20)));
 }
 
 TEST_F(ActivityHistoryTest, TheTimeOfKindsThatWereLeftOutIsAGap) {
