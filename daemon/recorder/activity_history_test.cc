@@ -37,7 +37,7 @@ class ActivityHistoryTest : public ::testing::Test {
   }
   void Report(uint64_t attach_id, attach::CollectState state, int64_t now_ns = kBegin, attach::CollectKinds left_out = {},
               const std::string& detail = "") {
-    attach::CollectorReport report{.session_id = kRecorderSession, .provider = attach::CollectProvider::kMspti,
+    attach::CollectorReport report{.session_id = std::string(kRecorderSession), .provider = attach::CollectProvider::kMspti,
                                    .state = state, .detail = detail, .left_out = left_out};
     history_->OnReport(attach_id, report, now_ns);
   }
