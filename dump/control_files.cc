@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "driver/abi/hal_abi.h"
-#include "driver/chips.h"
 
 namespace profd {
 namespace {
@@ -50,12 +49,10 @@ Json DeviceInfoJson(const DeviceFacts& device, bool task_records) {
 
 // Without a chip it knows the analyser exports nothing, and without the clocks nothing of the other devices
 // either (dump-format 1.4). A device that is lost reports none of them.
-DeviceFacts OfNodesChip(DeviceFacts device, int chip_id) {
-  device.chip_id = chip_id;
-  const ChipFacts* chip = FindChip(static_cast<uint32_t>(chip_id));
-  if (chip == nullptr) return device;
-  if (device.counter_hz <= 0) device.counter_hz = chip->counter_mhz * 1e6;
-  if (device.aicore_mhz <= 0) device.aicore_mhz = chip->aicore_mhz;
+DeviceFacts OfNodesChip(DeviceFacts device, const NodeFacts& node) {
+  device.chip_id = node.chip_id;
+  if (device.counter_hz <= 0) device.counter_hz = node.counter_hz;
+  if (device.aicore_mhz <= 0) device.aicore_mhz = node.aicore_mhz;
   return device;
 }
 
@@ -257,7 +254,7 @@ std::string InfoJson(const NodeFacts& node, const SessionFacts& session,
   const DeviceFacts* device = device_or_null;
   DeviceFacts assumed;
   if (device != nullptr && device->chip_id < 0) {
-    assumed = OfNodesChip(*device, node.chip_id);
+    assumed = OfNodesChip(*device, node);
     device = &assumed;
   }
   Json json;

@@ -54,6 +54,9 @@ struct NodeFacts {
   // platform_version of the host's own info.json: the chip of the node's NPUs. A node without any
   // gets the one with which the analyser exports every host channel.
   int chip_id = 5;
+  // The clocks of that chip, for devices that report none (driver-abi 2.3); 0 = not known.
+  double counter_hz = 0;
+  int64_t aicore_mhz = 0;
   // The kernel does not report the speed of the cards; it is assumed.
   bool net_speed_assumed = false;
 };

@@ -221,11 +221,14 @@ TEST_F(ControlFiles, InfoJsonHasAllKeysButTheOneThatDoublesFrequencies) {
   EXPECT_EQ(host["devices"], "64");
 }
 
-// The analyser needs both clocks of every device (dump-format 1.4): those of chip 5 by default (driver-abi 2.3).
+// The analyser needs both clocks of every device (dump-format 1.4).
 TEST_F(ControlFiles, LostDeviceHasTheClocksOfTheNodesChip) {
+  NodeFacts node = Node();
+  node.counter_hz = 50e6;
+  node.aicore_mhz = 800;
   DeviceFacts lost;
   lost.id = 1;
-  const Json info = Json::parse(InfoJson(Node(), Session(), &lost))["DeviceInfo"][0];
+  const Json info = Json::parse(InfoJson(node, Session(), &lost))["DeviceInfo"][0];
   EXPECT_EQ(info["hwts_frequency"], "50");
   EXPECT_EQ(info["aic_frequency"], "800");
 }

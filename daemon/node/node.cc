@@ -181,6 +181,10 @@ void Node::Describe(const DaemonConfig& config) {
   facts_.profd_version = PROFD_VERSION;
   const auto known = std::ranges::find_if(devices_, [](const DeviceInfo& one) { return FindChip(static_cast<uint32_t>(one.chip_id)) != nullptr; });
   if (known != devices_.end()) facts_.chip_id = known->chip_id;
+  if (const ChipFacts* chip = FindChip(static_cast<uint32_t>(facts_.chip_id)); chip != nullptr) {
+    facts_.counter_hz = chip->counter_mhz * 1e6;
+    facts_.aicore_mhz = chip->aicore_mhz;
+  }
 }
 
 // Made even where the tool is not to be run, so that it can report the reason.

@@ -1,6 +1,7 @@
 """The operators of make_operators.py on a device with the HWTS scheduler (platform 1): `hwts.data`, and the counters of
 `aicore.data` in task mode. Knows the description of the files alone (operator-data a.4)."""
 
+import json
 import struct
 
 import make_operators as made
@@ -50,8 +51,6 @@ class HwtsOperators(made.Operators):
             self.change(place, f"info.json.{place}", lambda info: info["DeviceInfo"][0].update(ai_core_num=CORES))
 
     def change(self, place, name, how):
-        import json  # a few fields that differ
-        import os
         data = read_json(self.folder(place), name)
         how(data)
         self.put(place, name, json.dumps(data))

@@ -332,20 +332,6 @@ class OperatorTest(OperatorCase):
     def test_slices(self):
         self.check(self.make(slots=80, slices=9))
 
-    def test_a_device_file_whose_first_slice_is_gone(self):
-        """The rest of a record that began in it is left out; all behind it is right (operator-data a.6)."""
-        dump = self.make(slots=20)
-        dump.write()
-        folder = os.path.join(dump.path, "device_0", "data")
-        paths = [path for path in sorted(glob.glob(os.path.join(folder, "stars_soc.data.*"))) if not path.endswith(".done")]
-        data = b"".join(open(path, "rb").read() for path in paths)
-        for path in glob.glob(os.path.join(folder, "stars_soc.data.*")):
-            os.remove(path)
-        with open(os.path.join(folder, "stars_soc.data.0.slice_1"), "wb") as file:
-            file.write(data[100:])  # the first execution's two records have 128 bytes
-        rows = Exported(dump.path, dump.path + "-out", expect=5).rows("task_time")[1:]  # what was skipped is said
-        self.assertEqual([row[6].strip() for row in rows], sorted(us(start) for slot, start, end in executions(dump) if slot.number > 0))
-
     def test_a_launch_of_lccl_describes_no_operator(self):
         """Its kernel is named and described by itself (operator-data b.1, 4)."""
         dump = made.Operators(tempfile.mkdtemp(dir=self.dir), slots=3, kinds=("matmul",))
