@@ -63,7 +63,7 @@ CLUSTER = {
                 "sum by (instance) (rate(atlas_npu_energy_joules_total{@}[@]) "
                 'unless on (instance, npu) atlas_npu_power_watts{@,scope="board"}) '
                 "or sum by (instance) (max by (instance, card) (rate(atlas_npu_energy_joules_total{@}[@]) "
-                "* on (instance, npu, uuid) group_left (card) atlas_npu_info{@}))", "{{instance}}"), link=NODE_LINK_SERIES,
+                "* on (job, instance, npu, uuid) group_left (card) atlas_npu_info{@}))", "{{instance}}"), link=NODE_LINK_SERIES,
                   description="Of all its NPUs, from their energy counters.")),
         row("Slow NPUs",
             graph("Lowest clocks", ("bottomk(10, npu:atlas_npu_aicore_clock:ratio{@})", "{{instance}} NPU {{npu}}"),
