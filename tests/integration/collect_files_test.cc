@@ -27,7 +27,7 @@ class CollectFilesTest : public LibprofdTest {
     LibprofdTest::SetUp();
     const std::string library = PROFD_SIM_ASCENDCL;
     ::setenv("ASCEND_HOME_PATH", library.substr(0, library.rfind('/')).c_str(), 1);
-    ::setenv("PROFD_COLLECT_DIR", folder_.c_str(), 1);
+    ::setenv("PROFD_COLLECT_DIR", folder_.path().c_str(), 1);
     ::unsetenv("PROFD_SIM_APP");
   }
   static void SetDevice() {
@@ -61,7 +61,7 @@ class CollectFilesTest : public LibprofdTest {
   }
   size_t Directories() const {
     size_t count = 0;
-    for (const auto& entry : fs::directory_iterator(folder_)) count += entry.is_directory() ? 1 : 0;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) count += entry.is_directory() ? 1 : 0;
     return count;
   }
   // A daemon that takes all files at once.
