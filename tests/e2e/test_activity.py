@@ -61,10 +61,12 @@ class ActivityCase(DaemonCase):
             outcomes = {(o["collector"], o.get("device")): {key: o[key] for key in ("result", "detail", "records", "bytes")}
                         for o in session["outcomes"]}
             inside = {p["pid"]: {key: p["collector"][key] for key in ("provider", "state", "detail")} for p in session["processes"]}
-            return [outcomes, inside, *(session[key] for key in ("state", "reason", "expected_ranks", "statistics", "warnings"))]
+            return [outcomes, inside, *(session[key] for key in ("state", "reason", "expected_ranks", "statistics"))]
         self.daemon.restart()
         self.assertTrue(shown["statistics"])
-        self.assertEqual(facts(self.daemon.show(shown["session_id"])), facts(shown))
+        again = self.daemon.show(shown["session_id"])
+        self.assertEqual(facts(again), facts(shown))
+        self.assertLessEqual(set(shown["warnings"]), set(again["warnings"]), "the dump may have more")
 
     def manifest(self, dump):
         return read_json(dump, "profd_manifest.json")
