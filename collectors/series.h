@@ -33,8 +33,8 @@ class SeriesRegistry {
   virtual SeriesId Intern(MetricId metric, int device, std::span<const std::string_view> labels) = 0;
   // The series vanishes from /metrics and streams when its last owner released it.
   virtual void Release(SeriesId series) = 0;
-  // What a counter of a device stood at when its last owner released it earlier in the daemon's life,
-  // for those who sum up and whose sum must not begin anew; 0 if there is no such value.
+  // What a counter stands at, for those whose sum must not begin anew or fall; that of a device also
+  // when its last owner released it earlier in the daemon's life. 0 if there is no such value.
   virtual double LastTotal(SeriesId) const { return 0; }
   // The device stopped answering at `time_ns`: whatever was sampled on it until then is no longer
   // shown, also where the series has other owners.

@@ -39,6 +39,9 @@ constexpr std::array<std::string_view, 8> kModes = {"user",   "nice", "system", 
                                                     "iowait", "irq",  "softirq", "steal"};
 constexpr size_t kIdle = 3;
 constexpr size_t kIoWait = 4;
+// The kernel's idle and iowait times go back a little now and then (proc(5)), and Prometheus takes a
+// fall for a restart. The counter stands still instead, up to node_exporter's limit.
+constexpr double kMostFallSeconds = 3;
 using CpuTimes = std::array<uint64_t, kModes.size()>;
 
 bool ParseCpuTimes(std::string_view fields, CpuTimes* times) {
@@ -139,7 +142,7 @@ class HostCpu final : public PolledCollector {
       if (!ParseCpuTimes(fields, &times)) continue;
       if (name == "cpu") {
         for (size_t i = 0; i < kModes.size(); ++i) {
-          out.samples.Emit(modes_[i].id(), tick.now_ns, Seconds(times[i]));
+          out.samples.Emit(modes_[i].id(), tick.now_ns, WithoutFall(modes_[i].id(), times[i]));
         }
         continue;
       }
@@ -263,6 +266,11 @@ class HostCpu final : public PolledCollector {
     return error.Take();
   }
 
+  double WithoutFall(SeriesId series, uint64_t ticks) const {
+    const double now = Seconds(ticks);
+    const double shown = registry_->LastTotal(series);
+    return now < shown && shown - now < kMostFallSeconds ? shown : now;
+  }
   double Seconds(uint64_t ticks) const { return static_cast<double>(ticks) * seconds_per_tick_; }
 
   SeriesRegistry* registry_;

@@ -109,6 +109,26 @@ TEST_F(HostCpuTest, CpusThatGoOfflineLoseTheirSeries) {
   EXPECT_THAT(rig.Samples(), HasSubstr("atlas_host_cpus 1\n"));
 }
 
+// proc(5): iowait "can decrease in certain conditions"; Prometheus takes each fall for a restart.
+TEST_F(HostCpuTest, TimesThatGoBackALittleStandStill) {
+  PolledRig rig(kHostCpuCollector, fake_);
+  EXPECT_TRUE(rig.PollAt(0).ok());
+  rig.registry.Hold(rig.batch);
+  fake_.proc.Write("stat", "cpu  3000 200 1000 49800 399 60 70 80 5 1\nintr 1\n");
+  EXPECT_TRUE(rig.PollAt(1000).ok());
+  EXPECT_THAT(rig.Samples(), HasSubstr("{mode=\"idle\"} 500\n"));
+  EXPECT_THAT(rig.Samples(), HasSubstr("{mode=\"iowait\"} 4\n"));
+  rig.registry.Hold(rig.batch);
+  fake_.proc.Write("stat", "cpu  3000 200 1000 50001 401 60 70 80 5 1\nintr 1\n");
+  EXPECT_TRUE(rig.PollAt(2000).ok());
+  EXPECT_THAT(rig.Samples(), HasSubstr("{mode=\"idle\"} 500.01\n"));
+  EXPECT_THAT(rig.Samples(), HasSubstr("{mode=\"iowait\"} 4.01\n"));
+  rig.registry.Hold(rig.batch);
+  fake_.proc.Write("stat", "cpu  3000 200 1000 40000 401 60 70 80 5 1\nintr 1\n");
+  EXPECT_TRUE(rig.PollAt(3000).ok());
+  EXPECT_THAT(rig.Samples(), HasSubstr("{mode=\"idle\"} 400\n"));
+}
+
 TEST_F(HostCpuTest, GarbageInProcStat) {
   PolledRig rig(kHostCpuCollector, fake_);
   for (const std::string& text : {std::string(), std::string("cpu"), std::string(300000, 'c'),

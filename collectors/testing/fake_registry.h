@@ -55,6 +55,15 @@ class FakeRegistry final : public SeriesRegistry {
     --series_[series].owners;
   }
 
+  // What the tests have it hold of a batch.
+  double LastTotal(SeriesId series) const override {
+    const auto found = totals_.find(series);
+    return found == totals_.end() ? 0 : found->second;
+  }
+  void Hold(const SampleBatch& batch) {
+    for (const Sample& sample : batch.samples()) totals_[sample.series] = sample.value;
+  }
+
   // "metric{npu="0",link="all"}"; also of series released since.
   std::string Name(SeriesId series) const {
     return series < series_.size() ? series_[series].name : "(none)";
@@ -123,6 +132,7 @@ class FakeRegistry final : public SeriesRegistry {
   size_t refused_ = 0;
   std::vector<Entry> series_;
   std::map<std::string, SeriesId> ids_;
+  std::map<SeriesId, double> totals_;
 };
 
 }  // namespace profd::testing
