@@ -21,9 +21,11 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace profd {
@@ -82,6 +84,15 @@ std::string FileStateOf(const PushTls& tls) {
                          info.st_mtim.tv_nsec);
   }
   return state;
+}
+
+// Seconds, or a date (RFC 9110 10.2.3); 0: neither, or past.
+int64_t RetryAfter(const std::string& value) {
+  int64_t seconds = 0;
+  if (ParseNumber(value, &seconds)) return seconds;
+  tm date{};
+  if (::strptime(value.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date) == nullptr) return 0;
+  return std::max<int64_t>(::timegm(&date) - SystemClock().WallNs() / kNsPerSecond, 0);
 }
 
 // One exchange on a connection of its own. Each step is an asynchronous operation that this thread
@@ -174,10 +185,13 @@ class Exchange {
         Wait([&](auto done) { http::async_write(stream, request, done); });
     if (Over()) return Explain(broken, kPushBroken, url_.Authority());
     beast::flat_buffer buffer;
-    http::response_parser<http::empty_body> parser;
-    parser.header_limit(kMaxHead);
-    const error_code error =
-        Wait([&](auto done) { http::async_read_header(stream, buffer, parser, done); });
+    std::optional<http::response_parser<http::empty_body>> parser;
+    error_code error;
+    do {  // interim answers, as 100 Continue, may come unasked (RFC 9110 15.2)
+      parser.emplace();
+      parser->header_limit(kMaxHead);
+      error = Wait([&](auto done) { http::async_read_header(stream, buffer, *parser, done); });
+    } while (!error && parser->get().result_int() < 200);
     if (error) {
       const error_code& cause = broken ? broken : error;
       if (Over() || broken) return Explain(cause, kPushBroken, url_.Authority());
@@ -186,7 +200,7 @@ class Exchange {
     }
     // The part of the body that was received with the head has the reason.
     const auto rest = buffer.cdata();
-    return Answer(parser.get(), {static_cast<const char*>(rest.data()), rest.size()});
+    return Answer(parser->get(), {static_cast<const char*>(rest.data()), rest.size()});
   }
 
   PostResult Answer(const http::response<http::empty_body>& head, std::string_view body) const {
@@ -196,8 +210,7 @@ class Exchange {
     };
     const std::string words(head.reason());
     PostResult result{.reason = kPushAnswer, .status = static_cast<int>(head.result_int())};
-    int64_t seconds = 0;
-    if (ParseNumber(field(http::field::retry_after), &seconds)) result.retry_after_s = seconds;
+    result.retry_after_s = RetryAfter(std::string(field(http::field::retry_after)));
     result.detail = fmt::format("{} answers {} {}", url_.Authority(), result.status, words);
     body = body.substr(0, std::min(body.find('\n'), kMaxDetail));
     const bool is_text = field(http::field::content_type).starts_with("text/");

@@ -84,6 +84,23 @@ TEST(HttpPoster, AnswersAreTakenApart) {
   EXPECT_EQ(PostTo(receiver.port()).reason, kPushBroken);
 }
 
+// RFC 9110 10.2.3 has two forms of Retry-After, and 15.2 answers that come before the real one.
+TEST(HttpPoster, DatesAndInterimAnswers) {
+  Receiver receiver({"HTTP/1.1 503 Busy\r\nRetry-After: Thu, 31 Dec 2099 23:59:59 GMT\r\n\r\n",
+                     "HTTP/1.1 503 Busy\r\nRetry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n\r\n",
+                     "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\nX: y\r\n\r\n"
+                     "HTTP/1.1 204 No Content\r\n\r\n",
+                     "HTTP/1.1 100 Continue\r\n\r\n"});
+  constexpr int64_t kLastSecondOf2099 = 4102444799;
+  const int64_t wait_s = kLastSecondOf2099 - SystemClock().WallNs() / kNsPerSecond;
+  const int64_t future_s = PostTo(receiver.port()).retry_after_s;
+  EXPECT_LE(future_s, wait_s);
+  EXPECT_GT(future_s, wait_s - 60);
+  EXPECT_EQ(PostTo(receiver.port()).retry_after_s, 0);
+  EXPECT_EQ(PostTo(receiver.port()).status, 204);
+  EXPECT_EQ(PostTo(receiver.port()).reason, kPushBroken);
+}
+
 TEST(HttpPoster, WaitsNoLongerThanItMay) {
   Receiver silent({""});
   const int64_t begin = SystemClock().SteadyNs();
