@@ -125,7 +125,7 @@ void PushSink::State::SendNext() {
     return;
   }
   if (taken && std::exchange(failing, false)) {
-    log::Info("metrics are pushed again", {{"to", options.url.Authority()}});
+    log::Info("metrics are pushed again", {{"sink", options.name}, {"to", options.url.Authority()}});
   }
   pause_ns = options.first_pause_ns;
   next_try_ns = 0;
