@@ -41,9 +41,10 @@ void DeviceMarkRecords::Feed(std::span<const std::byte> ts_track) {
   constexpr uint16_t kLastTag = 12;
   for (; ts_track.size() >= kTsTrackRecordBytes; ts_track = ts_track.subspan(kTsTrackRecordBytes)) {
     const RecordView record(ts_track);
-    const uint16_t tag = record.U16(36);
+    const uint16_t tag = record.U16(v6_ ? 32 : 36);
     if (record.U8(1) != kStepTrace || tag < kFirstTag || tag > kLastTag) continue;
-    records_.push_back({record.U64(16), record.U64(8), static_cast<uint16_t>(record.U16(32) & 0x7FF), record.U16(34)});
+    const auto stream = static_cast<uint16_t>(v6_ ? record.U16(34) : record.U16(32) & 0x7FF);
+    records_.push_back({record.U64(16), record.U64(8), stream, v6_ ? record.U32(36) : record.U16(34)});
   }
 }
 
@@ -73,10 +74,10 @@ std::vector<DeviceMark> LoadDeviceMarks(const DumpReader& reader, const DumpInfo
                                         const std::function<ClockMap(const Place&)>& clock_of) {
   std::vector<DeviceMark> all;
   for (const Place& place : info.places) {
-    if (place.kind != Place::Kind::kDevice || IsV6(place.chip)) continue;  // other records there
+    if (place.kind != Place::Kind::kDevice) continue;
     const auto file = std::ranges::find(place.files, kStepTraceFile, &DataFile::base);
     if (file == place.files.end()) continue;
-    DeviceMarkRecords records;
+    DeviceMarkRecords records(IsV6(place.chip));
     Taker taker(&records);
     Read(reader, *file, kTsTrackRecordBytes, &taker);
     const ClockMap clock = clock_of(place);

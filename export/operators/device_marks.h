@@ -20,13 +20,15 @@ struct DeviceMark {
   int64_t end_ns = 0;    // the same of a point
   int16_t device = 0;
   uint16_t stream = 0;
-  uint16_t task = 0;  // of the start
+  uint32_t task = 0;  // of the start
   std::string text = kNotKnown;  // of the host's half
 };
 
 // Of one device.
 class DeviceMarkRecords {
  public:
+  // `v6`: chips 15 and 16, whose records have the same in other places (dump-format 2.12).
+  explicit DeviceMarkRecords(bool v6) : v6_(v6) {}
   void Feed(std::span<const std::byte> ts_track);
   // By number and start. One record of a number is a point, two are a range.
   std::vector<DeviceMark> Finish(int device, const std::function<int64_t(uint64_t)>& clock);
@@ -36,8 +38,9 @@ class DeviceMarkRecords {
     uint64_t mark = 0;
     uint64_t time = 0;
     uint16_t stream = 0;
-    uint16_t task = 0;
+    uint32_t task = 0;
   };
+  bool v6_;
   std::vector<Record> records_;
 };
 
