@@ -261,7 +261,7 @@ OperatorRowsPtr AddSummaries(const Model& model, int64_t begin_ns, std::vector<O
   OperatorRowsPtr rows(made, &made->rows);
   const auto add = [made](size_t at, std::string* out) {
     const auto add_row = made->rows[at].communication != nullptr ? AddCommunication : AddOperator;
-    add_row(*made, made->rows[at], WaitOf(made->rows, at), out);
+    add_row(*made, made->rows[at], WaitOf(made->model, made->rows, at), out);
   };
   csvs->push_back({"op_summary",
                    "Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),"
@@ -295,10 +295,16 @@ OperatorCsv TaskTimes(const Model& model) {
 
 }  // namespace
 
-std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at) {
-  if (at == 0) return std::nullopt;
-  const double between = MicrosAsPrinted(rows[at].start_ns()) - MicrosAsPrinted(rows[at - 1].start_ns());
-  return std::max(0.0, between - MicrosAsPrinted(rows[at - 1].duration()));
+std::optional<double> WaitOf(const Model& model, std::span<const OperatorRow> rows, size_t at) {
+  const OperatorRow& row = rows[at];
+  const OperatorRow* before = at == 0 ? nullptr : &rows[at - 1];
+  const bool at_once = before != nullptr && before->device() == row.device() && before->start_ns() == row.start_ns();
+  const Model::Ran* ran = at_once ? nullptr : model.RanBefore(row.device(), row.start_ns());
+  if (before == nullptr && ran == nullptr) return std::nullopt;
+  const int64_t start_ns = ran != nullptr ? ran->start_ns : before->start_ns();
+  const int64_t end_ns = ran != nullptr ? ran->end_ns : before->end_ns();
+  const double between = MicrosAsPrinted(row.start_ns()) - MicrosAsPrinted(start_ns);
+  return std::max(0.0, between - MicrosAsPrinted(end_ns - start_ns));
 }
 
 OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines) {

@@ -42,8 +42,8 @@ struct OperatorRow {
 using OperatorRowsPtr = std::shared_ptr<const Large<OperatorRow>>;
 
 // us between the end of the row before and the start. As the analyser: in us since the epoch as doubles, which are
-// 0.25 us apart. None: it is the first.
-std::optional<double> WaitOf(std::span<const OperatorRow> rows, size_t at);
+// 0.25 us apart. None: it is the first. The row before may be one that --top leaves out.
+std::optional<double> WaitOf(const operators::Model& model, std::span<const OperatorRow> rows, size_t at);
 // The number that the text with three decimals reads back as. Not ns / 1000: today's ns have more digits than a double.
 inline double MicrosAsPrinted(int64_t ns) {
   const int64_t micros = ns / 1000;

@@ -375,7 +375,7 @@ Status WriteTuningRules(const Model& model, std::span<const OperatorRow> rows, c
   for (size_t at = 0; at < rows.size(); ++at) {
     if (rows[at].task == nullptr) continue;  // a collective
     const int device = rows[at].device();
-    devices.try_emplace(device, model, device).first->second.Add(rows[at], WaitOf(rows, at).value_or(0));
+    devices.try_emplace(device, model, device).first->second.Add(rows[at], WaitOf(model, rows, at).value_or(0));
   }
   for (const auto& [device, rules] : devices) {
     RETURN_IF_ERROR(WriteWhole(target, "prof_rule_" + std::to_string(device) + ".json", rules.AsJson(), 1));

@@ -12,6 +12,7 @@
 
 #include "export/operators/details.h"
 #include "export/operators/model.h"
+#include "export/operators/sort_records.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -76,12 +77,20 @@ void Model::KeepLongest(size_t count) {
   };
   Totals operators;
   for (const TaskRow& row : rows) {
-    if (const auto name = operator_of(row)) operators[*name] += row.end_ns - row.start_ns;
+    const auto name = operator_of(row);
+    if (!name) continue;
+    operators[*name] += row.end_ns - row.start_ns;
+    ran.push_back({row.device, row.start_ns, row.end_ns});
   }
   Totals types;
   for (const CommunicationOp& op : communication.ops) {
-    if (op.shown) types[TypeOf(op)] += op.end_ns - op.start_ns;
+    if (!op.shown) continue;
+    types[TypeOf(op)] += op.end_ns - op.start_ns;
+    ran.push_back({op.device, op.start_ns, op.end_ns});
   }
+  SortSmall(&ran, [](const Ran& a, const Ran& b) {
+    return std::tie(a.device, a.start_ns) < std::tie(b.device, b.start_ns);
+  });
   const auto kept_operators = Longest(operators, count);
   const auto kept_types = Longest(types, count);
   const auto is_kept = [&](const auto& row) {
@@ -113,6 +122,12 @@ void Model::KeepLongest(size_t count) {
     return !stays;
   });
   HideOtherApis(made, &host.apis);
+}
+
+const Model::Ran* Model::RanBefore(int device, int64_t start_ns) const {
+  const auto at = std::ranges::lower_bound(ran, std::pair(device, start_ns), {},
+                                           [](const Ran& each) { return std::pair(each.device, each.start_ns); });
+  return at != ran.begin() && (at - 1)->device == device ? &*(at - 1) : nullptr;
 }
 
 }  // namespace profd::exporting::operators

@@ -135,6 +135,9 @@ class CutsTest(FolderCase):
         found = [row["Op Name"] for row in self.rows(out, "op_summary")]
         collectives = [name for op, name, *_ in dump.operation_rows() if op.name == "hcom_allReduce_"]
         self.assertEqual(found, [longest] + collectives)
+        every = self.rows(whole, "op_summary")
+        for row in self.rows(out, "op_summary"):
+            self.assertIn(row, every, "with the time since the row before, though that is left out")
         self.assertEqual([row["OP Type"] for row in self.rows(out, "communication_statistic")], ["hcom_allReduce_"])
         self.assertEqual(len(self.rows(out, "api_statistic")), 1)
         before, after = self.events(whole), self.events(out)
