@@ -78,11 +78,15 @@ int AskAll(Fleet* fleet, const FleetQuestion& question) {
                     [&] { return !call->cancelled() && !call->expired(); }};
     Answer& answer = answers[node];
     answer.exit_code = question.run(context);
+    // A call that the deadline ends is cancelled, which is no internal error.
+    const bool unanswered = answer.exit_code == kExitInternal || answer.exit_code == kExitUnreachable;
+    if (unanswered && call->expired() && !call->cancelled()) {
+      out.str("");
+      err.str("");
+      answer.exit_code = FailWith(io, call->Explain({StatusCode::kCancelled, ""}), question.json);
+    }
     answer.out = out.str();
     answer.err = err.str();
-    if (answer.exit_code != kExitOk && call->expired()) {
-      answer.err = call->Explain({StatusCode::kCancelled, ""}).message();
-    }
   });
   const int exit_code = ExitCodeOf(answers, interrupted);
   Grouped texts;

@@ -304,6 +304,22 @@ TEST_F(FleetTest, ExitCodesOfQuestions) {
   EXPECT_EQ(code(kExitNotFound, kExitUnreachable), kExitPartial);
 }
 
+TEST_F(FleetTest, AQuestionThatTheDeadlineEndsIsUnanswered) {
+  Make(2, {{0, FakeNode::Kind::kSlow}, {1, FakeNode::Kind::kDead}});
+  node_timeout_ns_ = 100 * kNsPerMs;
+  Fleet fleet = MakeFleet();
+  const FleetQuestion question{"list", true, [](const Context& context) {
+    auto answer = context.api.ListSessions({});
+    return answer.ok() ? kExitOk : Fail(context, answer.status());
+  }};
+  EXPECT_EQ(AskAll(&fleet, question), kExitUnreachable);
+  const Json json = Json::parse(out_.str(), nullptr, false);
+  ASSERT_TRUE(json.is_object()) << out_.str();
+  EXPECT_EQ(json["nodes"][0]["exit_code"], kExitUnreachable);
+  EXPECT_EQ(json["nodes"][0]["answer"]["error"]["code"], "deadline_exceeded");
+  EXPECT_THAT(err_.str(), HasSubstr("n00: no answer in time"));
+}
+
 TEST_F(FleetTest, Json) {
   Make(2, {{1, FakeNode::Kind::kDead}});
   Fleet fleet = MakeFleet();
