@@ -159,9 +159,14 @@ std::string Handshake(const Endpoint& endpoint, int fd) {
     return "";
   }
   ERR_clear_error();
-  if (SSL_connect(ssl.get()) != 1) {
+  if (const int connected = SSL_connect(ssl.get()); connected != 1) {
     long verified = SSL_get_verify_result(ssl.get());
     unsigned long error = ERR_peek_error();
+    // The time is over; where it hung up, it is an error of the connection.
+    if (SSL_get_error(ssl.get(), connected) == SSL_ERROR_WANT_READ) {
+      return fmt::format("{} takes the connection and does not answer: profd is overloaded or stuck, or it is another service's port.",
+                         endpoint.address);
+    }
     if (verified != X509_V_OK && ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
       return BadServer(endpoint, verified, SSL_get0_peer_certificate(ssl.get()));
     }

@@ -281,6 +281,16 @@ class Handshakes(TlsCase):
             _, text = self.remote("graf", "status", address=address, expect=6)
         self.assertIn("No process listens", text)
 
+    def test_silent(self):
+        """It takes the connection and says nothing, as a daemon that is stopped."""
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            _, text = self.remote("graf", "--timeout", "1s", "status", address=address, expect=6)
+        self.assertIn(f"{address} takes the connection and does not answer", text)
+        self.assertNotIn("certificate", text)
+
     def test_not_tls(self):
         _, text = self.remote("graf", "status", address=self.daemon.metrics_address, expect=6)
         self.assertIn("profd cannot be reached", text)
