@@ -152,8 +152,9 @@ class Fetcher {
     result->note = any ? "its sessions of " + What() + " have no dump" : "no session of " + What();
   }
 
-  // "rank_3" where only one node has it, "rank_3_node7" where several claim it.
+  // "rank_3" where only one node has it, "rank_3_node7" where several claim it. Dumps of earlier fetches stay where they are.
   void ChooseFolders() {
+    const std::map<std::string, std::string> fetched = FetchedBefore();
     std::map<std::string, std::set<size_t>> claims;
     for (size_t node = 0; node < report_.nodes.size(); ++node) {
       for (const FetchedDump& dump : report_.nodes[node].dumps) {
@@ -169,8 +170,27 @@ class Fetcher {
                                        : "_" + FolderOf(report_.nodes[node].node);
         }
         dump.path = folder + "/" + DumpNameOf(dump.session);
+        if (auto before = fetched.find(KeyOf(report_.nodes[node].node, dump.path)); before != fetched.end()) dump.path = before->second;
       }
     }
+  }
+
+  // Of a dump, wherever it was put.
+  static std::string KeyOf(const std::string& node, const std::string& path) { return node + path.substr(path.rfind('/')); }
+
+  // Where the dumps of the index are, by KeyOf, as far as they are still there.
+  std::map<std::string, std::string> FetchedBefore() const {
+    std::map<std::string, std::string> fetched;
+    for (const Json& entry : OldEntries({})) {
+      if (!entry.contains("node") || !entry["node"].is_string()) continue;
+      const std::string path = entry["dump"].get<std::string>();
+      // Another may have written the index.
+      const auto parts = SplitDumpPath(path);
+      struct stat info = {};
+      if (!parts.ok() || parts->size() != 2 || lstat((wanted_.out + "/" + path).c_str(), &info) != 0) continue;
+      fetched.emplace(KeyOf(entry["node"].get<std::string>(), path), path);
+    }
+    return fetched;
   }
 
   std::string FolderName(size_t node, const FetchedDump& dump) const {

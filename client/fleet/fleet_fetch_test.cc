@@ -99,6 +99,26 @@ TEST_F(FleetTest, FetchesIntoOneDirectoryKeepEachOthersEntries) {
   EXPECT_EQ(index["dumps"].size(), 2u) << index;
 }
 
+// Of a job that was started again on another node, or whose other node could not be reached the first time.
+TEST_F(FleetTest, DumpsFetchedBeforeStayWhereTheyAre) {
+  Make(2);
+  AddDump(0, "PROF_A", {5});
+  TempDir dir;
+  Fleet fleet = MakeFleet();
+  ASSERT_EQ(Print(*FetchFromAll(&fleet, {"j", dir / "j"})), kExitOk) << out_.str();
+  AddDump(1, "PROF_B", {5});
+  const auto report = FetchFromAll(&fleet, {"j", dir / "j"});
+  ASSERT_EQ(Print(*report), kExitOk) << out_.str();
+  EXPECT_EQ(report->nodes[0].dumps[0].path, "rank_5/PROF_A");
+  EXPECT_TRUE(report->nodes[0].dumps[0].was_there);
+  EXPECT_EQ(report->nodes[1].dumps[0].path, "rank_5_n01/PROF_B");
+  EXPECT_FALSE(std::filesystem::exists(dir / "j/rank_5_n00"));
+  // It was removed: fetched again, to where it belongs now.
+  std::filesystem::remove_all(dir / "j/rank_5");
+  ASSERT_EQ(Print(*FetchFromAll(&fleet, {"j", dir / "j"})), kExitOk) << out_.str();
+  EXPECT_EQ(ReadText(dir / "j/rank_5_n00/PROF_A/host/sample.json"), "data");
+}
+
 TEST_F(FleetTest, ADumpThatAnotherFetchHasBroughtMeanwhileIsThere) {
   Make(1);
   AddDump(0, "PROF_a", {0});
