@@ -191,9 +191,9 @@ void PrintNotCollected(const Context& context, const v1::Session& session, bool 
   PrintOutcomes(context.io.err, left, /*with_counts=*/false, context.io.err_color());
 }
 
-std::string RanFor(const v1::Session& session, const Clock& clock) {
+std::string RanFor(const v1::Session& session, const Clock& clock, int64_t offset_ns) {
   if (session.status().started_ns() == 0) return "-";
-  int64_t end = session.status().ended_ns() != 0 ? session.status().ended_ns() : clock.WallNs();
+  int64_t end = session.status().ended_ns() != 0 ? session.status().ended_ns() : clock.WallNs() + offset_ns;
   return FormatSpan(end - session.status().started_ns());
 }
 

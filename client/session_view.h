@@ -29,7 +29,7 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
 void PrintNotCollected(const Context& context, const v1::Session& session, bool named = false);
 
 // How long it ran or has been running.
-std::string RanFor(const v1::Session& session, const Clock& clock);
+std::string RanFor(const v1::Session& session, const Clock& clock, int64_t offset_ns = 0);
 
 // "session 8f3a  running  (why)"
 void PrintSessionHead(std::ostream& out, const v1::Session& session, const Cell& state, bool color);

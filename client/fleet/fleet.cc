@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -145,6 +147,23 @@ Status StopOnNode(NodeCall* call, const FleetStop& wanted, NodeResult* result) {
   return first_error;
 }
 
+// An id that no node has is a mistake although other sessions were stopped. Where a node failed, it may be there.
+void CheckStopped(const FleetStop& wanted, FleetReport* report) {
+  std::set<std::string> missing(wanted.ids.begin(), wanted.ids.end());
+  const size_t all = missing.size();
+  for (const NodeResult& node : report->nodes) {
+    if (!node.status.ok()) return;
+    for (const v1::Session& session : node.sessions) {
+      missing.erase(session.session_id());
+      auto fleet = session.spec().metadata().find(kFleetId);
+      if (fleet != session.spec().metadata().end()) missing.erase(fleet->second);
+    }
+  }
+  if (missing.empty() || missing.size() == all) return;
+  report->warnings.push_back(fmt::format("no node has a running session {}", fmt::join(missing, ", ")));
+  report->incomplete = true;
+}
+
 }  // namespace
 
 FleetReport StopOnAll(Fleet* fleet, const FleetStop& wanted) {
@@ -160,6 +179,7 @@ FleetReport StopOnAll(Fleet* fleet, const FleetStop& wanted) {
     result.status = result.none ? Status::Ok() : status;
     if (result.none) result.note = status.message();
   });
+  CheckStopped(wanted, &report);
   return report;
 }
 
@@ -199,6 +219,12 @@ FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request) {
     result.status = call->Explain(answer.status());
     if (!answer.ok()) return;
     result.sessions.assign(answer->sessions().begin(), answer->sessions().end());
+    const bool runs = std::ranges::any_of(result.sessions, [](const v1::Session& session) {
+      return session.status().started_ns() != 0 && session.status().ended_ns() == 0;
+    });
+    if (!runs) return;
+    // For how long, is by the node's own clock.
+    if (auto offset = MeasureOffset(call->api(), fleet->clock(), 1); offset.ok()) result.offset = *offset;
   });
   return report;
 }

@@ -272,6 +272,31 @@ TEST_F(FleetTest, StopByJobReportsNodesWithoutOne) {
   EXPECT_EQ(Print(report), kExitNotFound);
 }
 
+TEST_F(FleetTest, AnIdThatNoNodeHasIsReportedBesideThoseThatAreStopped) {
+  Make(2);
+  Fleet fleet = MakeFleet();
+  (void)StartOnAll(&fleet, Wanted());
+  Node(1).sessions.clear();
+  FleetReport report = StopOnAll(&fleet, {{"s0", "s7"}, "", false});
+  EXPECT_EQ(Print(report), kExitPartial);
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("session s7")));
+  // One node has it.
+  EXPECT_EQ(Print(StopOnAll(&fleet, {{"s0"}, "", false})), kExitOk);
+}
+
+TEST_F(FleetTest, HowLongASessionRunsIsByItsNodesClock) {
+  Make(1);
+  Node(0).offset_ns = 3600 * kNsPerSecond;
+  v1::Session session;
+  session.set_session_id("s0");
+  session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
+  session.mutable_status()->set_started_ns(cluster_.clock.WallNs() + Node(0).offset_ns - 20'100 * kNsPerMs);
+  Node(0).sessions.push_back(session);
+  Fleet fleet = MakeFleet();
+  EXPECT_EQ(Print(ListOnAll(&fleet, {})), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr(" 20 s "));
+}
+
 TEST_F(FleetTest, ExitCodesShowTheResult) {
   using Kind = FakeNode::Kind;
   auto code = [this](const std::map<size_t, Kind>& kinds) {
