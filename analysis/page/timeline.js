@@ -18,23 +18,28 @@ profd.firstAbove = function (sorted, value) {
   return low;
 };
 
+profd.timelineMostRows = 64;
+
 // A lane's slices by depth: in a row none overlaps another, so starts and ends are both sorted.
 profd.timelineRows = function (lane) {
   const count = lane.start.length;
   const depth = new Uint8Array(count);
   const starts = new Float64Array(count);
-  const stack = [];
+  const ends = [];  // of the last slice of each row
   const sizes = [];
   let t = 0;
   for (let i = 0; i < count; ++i) {
     t += lane.start[i];
     starts[i] = t;
-    while (stack.length && stack[stack.length - 1] <= t) stack.pop();
-    // What overlaps without being nested goes below as well.
-    depth[i] = Math.min(stack.length, 63);
-    stack.push(t + lane.duration[i]);
-    stack.sort((a, b) => b - a);
-    sizes[depth[i]] = (sizes[depth[i]] || 0) + 1;
+    const end = t + lane.duration[i];
+    // Below what is around it, in the first row that is free: what overlaps without being nested is below or above.
+    let row = ends.length;
+    while (row > 0 && (ends[row - 1] <= t || ends[row - 1] < end)) --row;
+    while (ends[row] > t) ++row;
+    row = Math.min(row, profd.timelineMostRows - 1);
+    depth[i] = row;
+    ends[row] = end;
+    sizes[row] = (sizes[row] || 0) + 1;
   }
   const rows = Array.from(sizes, (size) => ({start: new Float64Array(size || 0), end: new Float64Array(size || 0),
     name: new Uint32Array(size || 0), index: new Uint32Array(size || 0), used: 0}));

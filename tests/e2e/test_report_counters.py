@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The page of profctl report in a real Chromium: what has the same name, the same time or the same ends."""
+
+import json
+import os
+import unittest
+
+import web_driver
+from profd_harness import eventually, main, profctl, temp_folder
+from text_files import write_text
+
+BEGIN_US = 1736408883000000
+
+
+class SameNames(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        why = web_driver.missing()
+        if why:
+            raise unittest.SkipTest(why)
+        cls.folder = temp_folder(cls)
+        output = os.path.join(cls.folder, "run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
+        os.makedirs(output)
+        write_text(os.path.join(output, "kernel_details.csv"), f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US},100\n")
+        events = []
+        for device, mhz in ((0, 1800), (1, 800)):
+            process = 7 << 10 | device
+            events.append({"ph": "M", "name": "process_labels", "pid": process, "tid": 0, "args": {"labels": f"NPU {device}"}})
+            events += [{"ph": "C", "name": "AI Core Freq", "pid": process, "tid": 0, "ts": BEGIN_US + i * 10, "args": {"MHz": mhz}} for i in range(3)]
+        write_text(os.path.join(output, "trace_view.json"), json.dumps(events))
+        links = {kind: {"0-1": {"Transport Type": transport, "Transit Size(MB)": size, "Transit Time(ms)": 10}}
+                 for kind, transport, size in (("allreduce-total@g", "HCCS", 100), ("allgather-total@g", "RDMA", 30))}
+        write_text(os.path.join(output, "communication_matrix.json"), json.dumps({"step1": {"collective": links}}))
+        profctl("report", os.path.join(cls.folder, "run"), "-o", os.path.join(cls.folder, "run.html"))
+        cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
+
+    def open(self, page):
+        self.browser.open("about:blank")
+        self.browser.open(f"file://{self.folder}/run.html#/{page}")
+        eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
+
+    def test_slices_that_overlap_without_being_nested(self):
+        """Each keeps its own begin and end; one that lies within another is below it, and rows are used again."""
+        self.open("timeline")
+        slices = [("a", 0, 100), ("b", 10, 20), ("c", 15, 200), ("d", 30, 40), ("e", 50, 250), ("f", 110, 120), ("g", 300, 310)]
+        starts = [start for _, start, _ in slices]
+        lane = {"group": "g", "name": "l", "start": [b - a for a, b in zip([0] + starts, starts)],
+                "duration": [end - start for _, start, end in slices], "name_id": list(range(len(slices)))}
+        rows = self.browser.run(f"return profd.timelineRows({json.dumps(lane)}).map((row) => Array.from(row.start).map((start, i) => "
+                                f"[{json.dumps([name for name, _, _ in slices])}[row.name[i]], start, row.end[i]]))")
+        self.assertEqual(sorted(map(tuple, sum(rows, []))), slices)
+        depth = {name: i for i, row in enumerate(rows) for name, _, _ in row}
+        self.assertEqual(depth, {"a": 0, "b": 1, "c": 2, "d": 3, "e": 1, "f": 3, "g": 0})
+
+
+if __name__ == "__main__":
+    main()
