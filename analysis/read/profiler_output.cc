@@ -9,6 +9,7 @@
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
 #include "analysis/read/step_columns.h"
+#include "analysis/read/trace_counters.h"
 #include "analysis/times.h"
 #include "base/text.h"
 #include "dump/json_depth.h"
@@ -440,7 +441,9 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
   ReadShapeStates(parent, context, rank.get());
   for (const std::string_view stem : {"trace_view", "msprof"}) {
     const bool kernels = rank->executions.empty();
-    for (const fs::path& path : files_of(stem, ".json")) ReadTrace(path, kernels, context, rank.get());
+    TraceCounters counters(rank.get());
+    for (const fs::path& path : files_of(stem, ".json")) ReadTrace(path, kernels, context, &counters, rank.get());
+    counters.Finish();
   }
   for (const fs::path& path : files_of("step_trace_time", ".csv")) {
     if (ReadStepShares(path, context, rank.get())) empty.steps.push_back(path);

@@ -50,6 +50,7 @@ bool IsDatabase(const std::filesystem::path& file);
 // Its counters of the device, and of the host.
 class Database;
 class CheckedNumbers;
+class TraceCounters;
 void ReadDatabaseCounters(const Database& database, const std::string& where, int device, const ReadContext& context,
                           CheckedNumbers* numbers, Rank* rank);
 // `analysis.db` beside it: what is added to a rank that was read.
@@ -111,7 +112,7 @@ struct TransportRow {
 };
 void AddPackets(const TransportRow& transport, const PacketSize& size, Collective* op);
 // trace_view.json or msprof_<timestamp>.json. `kernels`: executions are read from it too.
-void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadContext& context, Rank* rank);
+void ReadTrace(const std::filesystem::path& file, bool kernels, const ReadContext& context, TraceCounters* counters, Rank* rank);
 // What the input pipeline of a device left in the directory.
 void ReadPipeline(const std::filesystem::path& directory, int device, const ReadContext& context, Rank* rank);
 // profiler_info_<rank>.json and profiler_metadata.json beside an output.

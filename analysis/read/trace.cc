@@ -20,6 +20,7 @@
 #include "analysis/read/csv_file.h"
 #include "analysis/read/json_stream.h"
 #include "analysis/read/readers.h"
+#include "analysis/read/trace_counters.h"
 #include "base/count_text.h"
 #include "base/text.h"
 
@@ -107,7 +108,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
     return true;
   }
   bool TakeArg(std::string_view text, bool number) {
-    if (key_ == "name") event_.label.assign(text);
+    if (key_ == "name" || key_ == "labels") event_.label.assign(text);
     if (key_ == "Task Type") event_.core.assign(text);
     if (key_ == "id") event_.call.assign(text);
     if (key_ == "Call stack") event_.stack.assign(text);
@@ -141,7 +142,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
 
 class TraceReader {
  public:
-  TraceReader(bool kernels, Rank* rank) : kernels_(kernels), rank_(*rank) {
+  TraceReader(bool kernels, TraceCounters* counters, Rank* rank) : kernels_(kernels), counters_(*counters), rank_(*rank) {
     for (size_t i = 0; i < rank_.executions.size(); ++i) {
       const Execution& each = rank_.executions[i];
       execution_at_.emplace(Point(rank_.lanes[static_cast<size_t>(each.lane)].name, each.start_ns), i);
@@ -155,7 +156,7 @@ class TraceReader {
     if (phase != 'X' && phase != 'C' && phase != 's' && phase != 'f') return true;
     const auto t_ns = MicrosAsNs(event.ts);
     if (!t_ns || !event.has_pid) return false;
-    if (phase == 'C') return TakeCounter(event, *t_ns);
+    if (phase == 'C') return counters_.Take(event.pid, event.name, event.numbers, *t_ns);
     const uint32_t thread = ThreadOf(event.pid, event.tid);
     if (phase != 'X') return TakeFlow(event, thread, *t_ns);
     const auto length = MicrosAsNs(event.dur);
@@ -207,7 +208,6 @@ class TraceReader {
     AddWaits();
     AddSteps();
     std::ranges::stable_sort(rank_.steps, {}, &Step::start_ns);
-    for (const auto& series : rank_.hardware) series->Sort();
   }
 
  private:
@@ -229,7 +229,6 @@ class TraceReader {
   static constexpr std::string_view kCommunication = "Communication";
   static constexpr std::string_view kNoGroup = "Process";
   static constexpr std::string_view kStepTrace = "Step Trace";
-  static constexpr size_t kMaxSeries = 4096;
 
   uint32_t ThreadOf(int64_t pid, const std::string& tid) {
     const auto [it, is_new] = threads_.try_emplace({pid, tid}, static_cast<uint32_t>(thread_facts_.size()));
@@ -261,6 +260,7 @@ class TraceReader {
 
   bool TakeName(const TraceEvent& event) {
     if (event.name == "process_name") processes_[event.pid] = event.label;
+    if (event.name == "process_labels") counters_.TakeLabel(event.pid, event.label);
     if (event.name == "thread_name") thread_facts_[ThreadOf(event.pid, event.tid)].second = event.label;
     return event.has_pid;
   }
@@ -407,29 +407,8 @@ class TraceReader {
     return true;
   }
 
-  // A series per counter: {"Read(MB/s)": 12.5}.
-  bool TakeCounter(const TraceEvent& event, int64_t t_ns) {
-    for (const auto& [unit, value] : event.numbers) {
-      if (unit == "acc_id") continue;
-      const auto [it, is_new] = series_.try_emplace(event.name + '\n' + unit, rank_.hardware.size());
-      if (is_new) {
-        if (rank_.hardware.size() >= kMaxSeries) {
-          series_.erase(it);
-          return false;
-        }
-        Series& series = *rank_.hardware.emplace_back(std::make_shared<Series>());
-        const size_t open = unit.find('(');
-        const bool has_unit = open != std::string::npos && unit.ends_with(')');
-        series.name = has_unit ? event.name + " " + unit.substr(0, open) : event.name;
-        series.unit = has_unit ? unit.substr(open + 1, unit.size() - open - 2) : unit == "value" ? "" : unit;
-        series.device = rank_.device.value_or(-1);
-      }
-      rank_.hardware[it->second]->Add(t_ns, value);
-    }
-    return true;
-  }
-
   bool kernels_;
+  TraceCounters& counters_;
   Rank& rank_;
   std::vector<Event> events_;
   std::unordered_map<size_t, TextId> stacks_;         // of events_
@@ -438,7 +417,6 @@ class TraceReader {
   std::map<std::pair<int64_t, std::string>, uint32_t> threads_;
   std::vector<std::pair<int64_t, std::string>> thread_facts_;  // process and name
   std::map<std::pair<uint32_t, int64_t>, Step> parts_;         // by thread (a model) and number
-  std::map<std::string, size_t> series_;
   std::unordered_map<Point, size_t, Hash> execution_at_;  // by stream and start
   std::unordered_map<std::string, std::pair<uint32_t, int64_t>> flow_begins_;
   std::map<std::string, std::vector<std::pair<uint32_t, int64_t>>> flow_ends_;
@@ -450,7 +428,7 @@ struct CloseFile {
 
 }  // namespace
 
-void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContext& context, Rank* rank) {
+void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContext& context, TraceCounters* counters, Rank* rank) {
   Result<UniqueFd> fd = OpenPlain(path);
   const std::unique_ptr<std::FILE, CloseFile> file(fd.ok() ? ::fdopen(fd->get(), "r") : nullptr);
   if (file == nullptr) {
@@ -458,7 +436,7 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContex
     return;
   }
   (void)fd->Release();
-  TraceReader reader(kernels, rank);
+  TraceReader reader(kernels, counters, rank);
   std::array<char, kByteOrderMark.size()> begin{};
   const size_t read = std::fread(begin.data(), 1, begin.size(), file.get());
   const size_t skipped = std::string_view(begin.data(), read) == kByteOrderMark ? read : 0;

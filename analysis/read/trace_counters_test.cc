@@ -1,0 +1,77 @@
+#include "analysis/read/trace_counters.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "analysis/run.h"
+#include "dump/test_support.h"
+
+namespace profd::analysis {
+namespace {
+
+using ::testing::ElementsAre;
+
+// "name of device: mean (samples)"
+std::vector<std::string> Describe(const Rank& rank) {
+  std::vector<std::string> texts;
+  for (const auto& series : rank.hardware) {
+    texts.push_back(fmt::format("{} of {}: {} ({})", series->name, series->device, series->sum / static_cast<double>(series->count), series->count));
+  }
+  return texts;
+}
+
+// analysis 5.2: the device is that of the label, else the lowest five bits of the process's number.
+TEST(TraceCountersTest, AreOfTheDeviceOfTheirProcess) {
+  Rank rank;
+  rank.device = 6;
+  TraceCounters counters(&rank);
+  const std::vector<std::pair<std::string, double>> mhz = {{"MHz", 1800}};
+  const std::vector<std::pair<std::string, double>> other = {{"MHz", 800}};
+  const std::vector<std::pair<std::string, double>> usage = {{"Usage(%)", 5}};
+  constexpr int64_t kProcess = 7 << 10;
+  counters.TakeLabel(kProcess | 1, "NPU 3");
+  EXPECT_TRUE(counters.Take(kProcess | 1, "AI Core Freq", mhz, 10));
+  EXPECT_TRUE(counters.Take(kProcess | 2, "AI Core Freq", other, 10));
+  EXPECT_TRUE(counters.Take(kProcess | 1, "AI Core Freq", mhz, 20));
+  EXPECT_TRUE(counters.Take(kProcess | 3, "CPU 0", usage, 10));
+  EXPECT_TRUE(counters.Take(kProcess | 4, "other", mhz, 10));
+  counters.TakeLabel(kProcess | 2, "NPU");
+  counters.TakeLabel(kProcess | 3, "CPU");
+  counters.Finish();
+  EXPECT_THAT(Describe(rank), ElementsAre("AI Core Freq of 3: 1800 (2)", "AI Core Freq of 2: 800 (1)", "CPU 0 Usage of -1: 5 (1)", "other of 6: 1800 (1)"));
+}
+
+// analysis 2.3: {"value": 0, "acc_id": 0}
+TEST(TraceCountersTest, OfEachAccelerator) {
+  Rank rank;
+  TraceCounters counters(&rank);
+  for (int accelerator = 0; accelerator < 2; ++accelerator) {
+    EXPECT_TRUE(counters.Take(1, "read_ost", std::vector<std::pair<std::string, double>>{{"value", 3.0 + accelerator}, {"acc_id", accelerator}}, 10));
+  }
+  EXPECT_THAT(Describe(rank), ElementsAre("Acc 0/read_ost of -1: 3 (1)", "Acc 1/read_ost of -1: 4 (1)"));
+}
+
+// analysis 2.1: large files are cut into slices; a counter is in all of them.
+TEST(TraceCountersTest, OfAllSlices) {
+  const TempDir dir;
+  const std::string folder = dir / "n_0_ascend_pt" + "/ASCEND_PROFILER_OUTPUT";
+  std::filesystem::create_directories(folder);
+  WriteText(folder + "/op_summary_20260101080000.csv", "Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us)\nk,Mul,AI_CORE,1,1\n");
+  const std::string label = R"({"ph":"M","name":"process_labels","pid":1,"tid":0,"args":{"labels":"NPU"}},)";
+  for (int slice = 0; slice < 2; ++slice) {
+    WriteText(fmt::format("{}/msprof_slice_{}_20260101080000.json", folder, slice),
+              fmt::format(R"([{}{{"ph":"C","name":"AI Core Freq","pid":1,"tid":0,"ts":"{}","args":{{"MHz":{}}}}}])", slice == 0 ? label : "", 10 + slice, 1800 - 800 * slice));
+  }
+  const auto run = LoadRun({dir / "n_0_ascend_pt"}, {}, {});
+  ASSERT_TRUE(run.ok());
+  ASSERT_EQ(run->ranks.size(), 1u);
+  EXPECT_THAT(Describe(*run->ranks[0]), ElementsAre("AI Core Freq of 1: 1400 (2)"));
+}
+
+}  // namespace
+}  // namespace profd::analysis
