@@ -70,16 +70,17 @@ profd.heat = function (links, group) {
   const sources = ranks('src');
   const targets = ranks('dst');
   if (sources.length > 64 || targets.length > 64) return null;
-  const speeds = new Map(links.map((link) => [link.src + ' ' + link.dst, link]));
+  const between = new Map();  // of each transport
+  for (const link of links) between.set(link.src + ' ' + link.dst, (between.get(link.src + ' ' + link.dst) || []).concat(link));
   const most = Math.max(...links.map((link) => link.bandwidth_gb_s || 0), 1e-9);
   return profd.element('div', {class: 'scroll'}, profd.element('table', {class: 'heat'}, profd.element('caption', {}, group && 'Group ' + group),
     profd.element('tr', {}, profd.element('th', {}, 'GB/s from, to'), targets.map((rank) => profd.element('th', {scope: 'col'}, rank))),
     sources.map((from) => profd.element('tr', {}, profd.element('th', {scope: 'row'}, from), targets.map((to) => {
-      const link = speeds.get(from + ' ' + to);
-      if (!link) return profd.element('td', {}, '');
-      const part = (link.bandwidth_gb_s || 0) / most;
-      return profd.element('td', {title: link.transport, style: {background: 'hsl(' + Math.round(part * 120) + ' 60% 33%)', color: '#fff'}},
-        profd.number(link.bandwidth_gb_s, 2));
+      const found = between.get(from + ' ' + to);
+      if (!found) return profd.element('td', {}, '');
+      const part = Math.max(...found.map((link) => link.bandwidth_gb_s || 0)) / most;
+      return profd.element('td', {title: found.map((link) => link.transport).join(', '), style: {background: 'hsl(' + Math.round(part * 120) + ' 60% 33%)', color: '#fff'}},
+        found.map((link) => (found.length > 1 ? link.transport + ' ' : '') + profd.number(link.bandwidth_gb_s, 2)).join(', '));
     })))));
 };
 

@@ -39,6 +39,13 @@ class SameNames(unittest.TestCase):
         self.browser.open(f"file://{self.folder}/run.html#/{page}")
         eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
 
+    def cells(self, selector):
+        return self.browser.run(f"return [...document.querySelectorAll({json.dumps(selector)})].map((row) => [...row.children].map((cell) => cell.textContent))")
+
+    def test_a_link_of_two_transports(self):
+        self.open("communication")
+        self.assertEqual(self.cells("table.heat tr"), [["GB/s from, to", "1"], ["0", "HCCS 10.00, RDMA 3.00"]])
+
     def test_slices_that_overlap_without_being_nested(self):
         """Each keeps its own begin and end; one that lies within another is below it, and rows are used again."""
         self.open("timeline")
