@@ -59,6 +59,14 @@ profd.timeText = function (seconds) {
     ':' + two(at.getSeconds());
 };
 
+profd.deviceName = (device) => device < 0 ? 'host' : 'device ' + device;
+// Names of counters, with the device where several have the same.
+profd.counterNames = function (counters) {
+  const many = new Map();
+  for (const each of counters) many.set(each.name, (many.get(each.name) || 0) + 1);
+  return counters.map((each) => many.get(each.name) > 1 ? each.name + ', ' + profd.deviceName(each.device) : each.name);
+};
+
 profd.colors = ['#3b82c4', '#e08a2e', '#4c9f58', '#c65353', '#8b6fc0', '#9a7056', '#d277b2', '#7f8791', '#b3ad2f', '#2fa7b5',
   '#1f5f99', '#f0b26b', '#7fc389', '#e79191', '#b9a4de', '#c4a48f', '#e9b3d5', '#b4bac2', '#d8d36f', '#84d0d9'];
 profd.colorOf = function (name) {

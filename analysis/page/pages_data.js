@@ -136,8 +136,9 @@ profd.hardwarePage = function (rank, query) {
   const series = (rank && rank.hardware) || [];
   if (!series.length) return profd.none('Hardware', 'profctl start samples it.');
   const counters = ((rank.timeline_data || {}).counters || []);
-  const name = query.get('counter') || series[0].name;
-  const chosen = series.find((each) => each.name === name) || series[0];
+  const named = series.filter((each) => each.name === query.get('counter'));
+  const chosen = named.find((each) => String(each.device) === query.get('device')) || named[0] || series[0];
+  const title = profd.counterNames(series)[series.indexOf(chosen)];
   const points = counters.find((each) => each.name === chosen.name && each.device === chosen.device);
   let graph = profd.none('The course of ' + chosen.name);
   if (points && points.time.length) {
@@ -148,7 +149,7 @@ profd.hardwarePage = function (rank, query) {
   }
   const value = (field) => (each) => profd.quantity(each[field], each.unit);
   return profd.element('div', {},
-    profd.panel(chosen.name, graph,
+    profd.panel(title, graph,
       chosen.by_operator.length ? profd.element('div', {}, profd.element('h3', {}, 'While the longest operators ran'), profd.table([{name: 'Operator', value: (row) => row.operator},
         {name: 'Mean', value: (row) => row.mean, text: (row) => profd.quantity(row.mean, chosen.unit), number: true}], chosen.by_operator, {file: 'hardware_by_operator'})) : null,
       chosen.by_step.length ? profd.details('By step', profd.table([{name: 'Step', value: (row) => row.step, number: true},
@@ -156,7 +157,7 @@ profd.hardwarePage = function (rank, query) {
     profd.panel('Counters', profd.table([{name: 'Counter', value: (each) => each.name}, {name: 'Device', value: (each) => each.device < 0 ? 'host' : String(each.device)},
       {name: 'Samples', value: (each) => each.count, number: true}, {name: 'Min', value: (each) => each.min, text: value('min'), number: true},
       {name: 'Mean', value: (each) => each.mean, text: value('mean'), number: true}, {name: 'Max', value: (each) => each.max, text: value('max'), number: true}],
-    series, {search: (each) => each.name, link: (each) => profd.address('hardware', {counter: each.name}), file: 'hardware'})));
+    series, {search: (each) => each.name, link: (each) => profd.address('hardware', {counter: each.name, device: each.device}), file: 'hardware'})));
 };
 
 profd.partNames = {computing_ms: 'Computing', uncovered_communication_ms: 'Communication, not overlapped', overlapped_ms: 'Overlapped', free_ms: 'Free'};

@@ -60,7 +60,8 @@ profd.timelineModel = function (data) {
   data.lanes.forEach((lane, number) => {
     model.lanes.push({group: lane.group, name: lane.name, number: number, rows: profd.timelineRows(lane), count: lane.start.length});
   });
-  for (const counter of data.counters || []) {
+  const names = profd.counterNames(data.counters || []);
+  (data.counters || []).forEach((counter, number) => {
     const times = new Float64Array(counter.time.length);
     let t = 0;
     let most = 0;
@@ -70,9 +71,9 @@ profd.timelineModel = function (data) {
       most = Math.max(most, counter.value[i]);
       least = Math.min(least, counter.value[i]);
     });
-    if (times.length) model.counters.push({name: counter.name, unit: counter.unit, device: counter.device, times: times,
+    if (times.length) model.counters.push({name: names[number], unit: counter.unit, times: times,
       values: Float64Array.from(counter.value), most: most, least: least});
-  }
+  });
   for (const [lane, slice, toLane, toSlice] of data.flows || []) {
     const from = lane + ' ' + slice;
     const to = toLane + ' ' + toSlice;

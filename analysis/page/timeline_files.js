@@ -13,13 +13,14 @@ profd.chromeTrace = function (data) {
       events.push({ph: 'X', name: data.names[lane.name_id[j]] || '(unknown)', pid: lane.group, tid: i, ts: t / 1000, dur: lane.duration[j] / 1000});
     });
   });
-  for (const counter of data.counters || []) {
+  const names = profd.counterNames(data.counters || []);
+  (data.counters || []).forEach((counter, i) => {
     let t = 0;
     counter.time.forEach((step, j) => {
       t += step;
-      events.push({ph: 'C', name: counter.name, pid: 'Counters', tid: 0, ts: t / 1000, args: {[counter.unit || 'value']: counter.value[j]}});
+      events.push({ph: 'C', name: names[i], pid: 'Counters', tid: 0, ts: t / 1000, args: {[counter.unit || 'value']: counter.value[j]}});
     });
-  }
+  });
   return JSON.stringify({traceEvents: events});
 };
 
@@ -209,8 +210,9 @@ profd.perfettoTrace = function (data) {
     return groups.get(name);
   };
   data.lanes.forEach((lane, i) => profd.perfettoLane(writer, lane, groupOf(lane.group), data.names, flows[i]));
-  for (const counter of data.counters || []) {
-    const id = writer.track(counter.name, groupOf('Counters'), (event) => {
+  const names = profd.counterNames(data.counters || []);
+  (data.counters || []).forEach((counter, number) => {
+    const id = writer.track(names[number], groupOf('Counters'), (event) => {
       const described = new profd.Bytes();
       if (counter.unit) described.text(6, counter.unit);
       event.put(8, described.all());
@@ -220,6 +222,6 @@ profd.perfettoTrace = function (data) {
       t += step;
       writer.put(id, t, 4, (event) => event.double(44, counter.value[i]));
     });
-  }
+  });
   return writer.out.all();
 };

@@ -17,7 +17,7 @@ profd.countersIn = function (model, from, to) {
       min = Math.min(min, value);
       max = Math.max(max, value);
     }
-    return {name: counter.name, unit: counter.unit, device: counter.device, samples: last - first, min: min, mean: sum / values.length, max: max};
+    return {name: counter.name, unit: counter.unit, samples: last - first, min: min, mean: sum / values.length, max: max};
   }).filter((row) => row);
 };
 

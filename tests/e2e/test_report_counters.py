@@ -42,6 +42,22 @@ class SameNames(unittest.TestCase):
     def cells(self, selector):
         return self.browser.run(f"return [...document.querySelectorAll({json.dumps(selector)})].map((row) => [...row.children].map((cell) => cell.textContent))")
 
+    def test_a_counter_of_two_devices(self):
+        self.open("hardware")
+        self.assertEqual(self.cells("tbody tr")[-2:], [["AI Core Freq", str(device), "3"] + [f"{mhz} MHz"] * 3
+                                                       for device, mhz in ((0, "1,800.00"), (1, "800.00"))])
+        self.browser.run("document.querySelectorAll('tr.link')[1].click()")
+        eventually(lambda: self.browser.run("return document.querySelector('main h3').textContent === 'AI Core Freq, device 1'"), what="the counter of device 1")
+        rows = self.cells("tbody tr")
+        self.assertEqual(rows[0], ["k", "800.00 MHz"], rows)
+
+    def test_counters_of_two_devices_on_the_timeline(self):
+        self.open("timeline")
+        names = ["AI Core Freq, device 0", "AI Core Freq, device 1"]
+        self.assertEqual(self.browser.run("return profd.timeline.model.counters.map((each) => each.name)"), names)
+        events = json.loads(self.browser.run("return profd.chromeTrace(profd.data.ranks[0].timeline_data)"))["traceEvents"]
+        self.assertEqual([(each["name"], each["args"]["MHz"]) for each in events if each["ph"] == "C"], [(names[0], 1800)] * 3 + [(names[1], 800)] * 3)
+
     def test_a_link_of_two_transports(self):
         self.open("communication")
         self.assertEqual(self.cells("table.heat tr"), [["GB/s from, to", "1"], ["0", "HCCS 10.00, RDMA 3.00"]])
