@@ -286,12 +286,16 @@ std::optional<WebAnswer> AnswerAsMindInsight(std::string_view path, const WebReq
   if (body.contains("device_id") && !body["device_id"].is_null()) device = TextOf(body["device_id"]);
   // Where no rank has a number of a device, each number is the first one's.
   const bool by_device = !device.empty() && std::ranges::any_of(run.ranks, [](const auto& each) { return each->device.has_value(); });
-  const Rank* rank = by_device ? nullptr : run.ranks.front().get();
+  std::vector<const Rank*> named;
   for (const auto& each : run.ranks) {
-    if (each->device && std::to_string(*each->device) == device) rank = each.get();
+    if (by_device && each->device && std::to_string(*each->device) == device) named.push_back(each.get());
   }
-  if (rank == nullptr) return ErrorAnswer(404, "not_found", fmt::format("there is no device {}", device));
-  const RankQuery asked{request, run, *rank, std::move(body)};
+  if (!by_device) named.push_back(run.ranks.front().get());
+  if (named.empty()) return ErrorAnswer(404, "not_found", fmt::format("there is no device {}", device));
+  if (named.size() > 1) {
+    return ErrorAnswer(400, "invalid_argument", fmt::format("{} ranks have the device {}; name the run of one of them, /api/runs has those", named.size(), device));
+  }
+  const RankQuery asked{request, run, *named.front(), std::move(body)};
   if (const std::string fault = found->fault == nullptr ? "" : found->fault(asked); !fault.empty()) return ErrorAnswer(400, "invalid_argument", fault);
   return WebAnswer{200, "application/json", JsonText(found->answer(asked), false)};
 }

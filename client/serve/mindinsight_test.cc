@@ -132,6 +132,12 @@ TEST_F(MindInsightTest, WhatIsNotThereIsAnError) {
   EXPECT_EQ(StatusOf(search, {}, R"({"device_id": "7"})"), 404);
   EXPECT_EQ(StatusOf(search, {}, R"({"device_id": 1, "op_type": "aicpu_detail"})"), 200);
   EXPECT_EQ(StatusOf(search, {}, R"({"device_id": null, "op_type": "aicpu_detail"})"), 200);
+  // Two nodes have a device 1 each.
+  run_.ranks.push_back(std::make_unique<analysis::Rank>());
+  run_.ranks.back()->device = 1;
+  EXPECT_EQ(StatusOf("training-trace/graph", {{"device_id", "1"}, {"type", "1"}}), 400);
+  EXPECT_EQ(StatusOf("training-trace/graph", {{"type", "1"}}), 200) << "the first rank";
+  run_.ranks.pop_back();
   for (const char* type : {R"("gpu_op_type")", R"("zzz")", "3"}) {
     EXPECT_EQ(StatusOf(search, {}, fmt::format(R"({{"op_type": {}}})", type)), 400) << type;
   }
