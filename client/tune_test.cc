@@ -208,6 +208,15 @@ TEST_F(TuneTest, RunsTheCommandWithItsVariablesAndShowsTheResults) {
   EXPECT_EQ(daemon_.released, std::vector<std::string>{"t1"});
 }
 
+TEST_F(TuneTest, TheBankOfTheEnvironmentIsTheOneToTrainWith) {
+  const std::string bank = dir_ / "a bank's";
+  std::filesystem::create_directory(bank);
+  variables_["TUNE_BANK_PATH"] = bank;
+  EXPECT_EQ(Shell(kTuned, {"--force", "--mode", "operator", "--devices", "0"}), 5) << err();
+  EXPECT_THAT(out(), HasSubstr("TUNE_BANK_PATH=" + bank));
+  EXPECT_THAT(err(), HasSubstr("train with the tuned bank: export TUNE_BANK_PATH='" + (dir_ / "a bank'\\''s'")));
+}
+
 TEST_F(TuneTest, NothingRunsWhereAConditionDoesNotHold) {
   EXPECT_EQ(Shell("touch $1/ran", {}), kExitRefused);
   EXPECT_THAT(err(), AllOf(HasSubstr("not tuned: "), HasSubstr("--force")));

@@ -67,7 +67,8 @@ class RequestReader {
     request_.te_given = Number("--te-parallel", command_.te_parallel, "TE_PARALLEL_COMPILER", &request_.te_parallel);
     Number("--processes", command_.processes, nullptr, &request_.processes);
     if (command_.te_parallel) request_.variables["TE_PARALLEL_COMPILER"] = std::to_string(request_.te_parallel);
-    if (command_.bank) request_.variables["TUNE_BANK_PATH"] = fs::absolute(*command_.bank).lexically_normal().string();
+    const std::string bank = command_.bank.value_or(command_.surroundings.Variable("TUNE_BANK_PATH"));
+    if (command_.bank || !bank.empty()) request_.variables["TUNE_BANK_PATH"] = fs::absolute(bank).lexically_normal().string();
     if (command_.repeat) {
       const bool yes = *command_.repeat == "true" || *command_.repeat == "True";
       if (!yes && *command_.repeat != "false" && *command_.repeat != "False") Wrong("--repeat", *command_.repeat, "true or false");

@@ -140,10 +140,22 @@ void PrintVerified(std::ostream& out, const Json& verified, bool color) {
   out.flush();
 }
 
+namespace {
+
+// As a word of a shell.
+std::string ShellWord(const std::string& text) {
+  if (text.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char letter : text) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return quoted + "'";
+}
+
+}  // namespace
+
 std::vector<std::string> RestoreSteps(bool subgraph, const std::string& bank) {
   std::vector<std::string> steps = {"restore the training's own code and steps, and unset AOE_MODE"};
   if (!subgraph) steps.emplace_back("set op_compiler_cache_mode to force for one run, so that operators are compiled anew");
-  steps.push_back(bank.empty() ? "train with the tuned bank in its default place (TUNE_BANK_PATH unset, as while tuning)" : "train with the tuned bank: export TUNE_BANK_PATH=" + bank);
+  steps.push_back(bank.empty() ? "train with the tuned bank in its default place (TUNE_BANK_PATH unset, as while tuning)" : "train with the tuned bank: export TUNE_BANK_PATH=" + ShellWord(bank));
   steps.emplace_back("compare: profctl tune verify --before RUN --after RUN");
   return steps;
 }
