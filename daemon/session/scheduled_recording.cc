@@ -49,7 +49,7 @@ void ScheduledRecording::FindJobs(const std::vector<TrainingProcess>& processes)
     auto [found, is_new] = state_->jobs.try_emplace({process.uid, process.job_id});
     Job& job = found->second;
     if (is_new) {
-      job.due_ns = deps_.clock.SteadyNs() + kFirstNs;
+      job.due_ns = job.not_before_ns = deps_.clock.SteadyNs() + kFirstNs;
       job.due_step = process.step.value_or(0);
     }
     if (job.process == nullptr || rank(process) < rank(*job.process)) job.process = &process;
@@ -71,7 +71,7 @@ void ScheduledRecording::Tick() {
 }
 
 bool ScheduledRecording::IsDue(const Job& job, const SamplingRule& rule, int64_t now_ns) const {
-  if (now_ns < job.due_ns) return false;
+  if (now_ns < job.not_before_ns) return false;
   if (rule.every_minutes != 0 && now_ns >= job.due_ns) return true;
   return rule.every_steps != 0 && job.process->step && *job.process->step >= job.due_step;
 }
@@ -82,33 +82,26 @@ void ScheduledRecording::Look(const Key& key, Job* job) {
     Result<v1::Session> session = deps_.records.Get(Peer::Daemon(), job->session);
     if (session.ok() && !IsFinished(*session)) return;
     if (!session.ok() || session->status().state() != v1::Session::STATE_DONE) ++state_->counts.failed;
-    Finish(key, job, rule != nullptr ? *rule : rules_.back());
+    Finish(key, job);
     return;
   }
   if (rule == nullptr || job->starting || job->process == nullptr) return;
   if (!IsDue(*job, *rule, deps_.clock.SteadyNs())) return;
   if (IsProfiled(key)) {
     ++state_->counts.busy;
-    job->due_ns = deps_.clock.SteadyNs() + kAgainNs;
+    job->not_before_ns = deps_.clock.SteadyNs() + kAgainNs;
     return;
   }
   Start(key, job, *rule);
 }
 
 // Between two recordings of T seconds lie at least T x (100 / max_percent - 1).
-void ScheduledRecording::Finish(const Key& key, Job* job, const SamplingRule& rule) {
+void ScheduledRecording::Finish(const Key& key, Job* job) {
   const int64_t now = deps_.clock.SteadyNs();
   const int64_t took = now - job->began_ns;
-  SetDue(rule, job->began_ns, job);
-  job->due_ns = std::max(job->due_ns, now + took * (100 - config_.sampling_max_percent) / config_.sampling_max_percent);
+  job->not_before_ns = now + took * (100 - config_.sampling_max_percent) / config_.sampling_max_percent;
   job->session.clear();
   Evict(key);
-}
-
-void ScheduledRecording::SetDue(const SamplingRule& rule, int64_t from_ns, Job* job) const {
-  job->due_ns = from_ns + rule.every_minutes * 60 * kNsPerSecond;
-  const int64_t step = job->process != nullptr && job->process->step ? *job->process->step : job->due_step;
-  job->due_step = step + rule.every_steps;
 }
 
 // By a session other than ours: it would have to share the process's profiler.
@@ -143,7 +136,8 @@ void ScheduledRecording::Start(const Key& key, Job* job, const SamplingRule& rul
   Peer peer{.uid = job->process->uid, .gid = job->process->gid, .groups = deps_.groups_of(job->process->pid)};
   job->starting = true;
   job->began_ns = deps_.clock.SteadyNs();
-  SetDue(rule, job->began_ns, job);
+  job->due_ns = job->began_ns + rule.every_minutes * 60 * kNsPerSecond;
+  job->due_step = job->process->step.value_or(job->due_step) + rule.every_steps;
   deps_.sessions.Start(peer, SpecOf(key, *job, rule),
                        [state = state_, key, again = job->began_ns + kAgainNs](const Result<v1::Session>& session) {
                          auto found = state->jobs.find(key);
@@ -155,7 +149,7 @@ void ScheduledRecording::Start(const Key& key, Job* job, const SamplingRule& rul
                            return;
                          }
                          ++state->counts.failed;
-                         found->second.due_ns = std::max(found->second.due_ns, again);
+                         found->second.not_before_ns = again;
                          log::Warning("scheduled recording refused", {{"job", key.second},
                                                                       {"uid", key.first},
                                                                       {"why", session.status().message()}});

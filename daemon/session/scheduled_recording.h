@@ -59,8 +59,9 @@ class ScheduledRecording {
   using Key = std::pair<uint32_t, std::string>;  // uid, job id
   struct Job {
     const TrainingProcess* process = nullptr;  // the attached one of the lowest rank; of this tick
-    int64_t due_ns = 0;                        // steady clock; by time, and never before
+    int64_t due_ns = 0;                        // steady clock; by time
     int64_t due_step = 0;                      // by steps
+    int64_t not_before_ns = 0;                 // steady clock; whatever is due
     int64_t began_ns = 0;
     std::string session;  // being recorded
     bool starting = false;
@@ -75,8 +76,7 @@ class ScheduledRecording {
   const SamplingRule* RuleOf(const std::string& job_id) const;
   bool IsDue(const Job& job, const SamplingRule& rule, int64_t now_ns) const;
   void Look(const Key& key, Job* job);
-  void Finish(const Key& key, Job* job, const SamplingRule& rule);
-  void SetDue(const SamplingRule& rule, int64_t from_ns, Job* job) const;
+  void Finish(const Key& key, Job* job);
   bool IsProfiled(const Key& key) const;
   v1::SessionSpec SpecOf(const Key& key, const Job& job, const SamplingRule& rule) const;
   void Start(const Key& key, Job* job, const SamplingRule& rule);

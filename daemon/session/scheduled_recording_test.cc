@@ -104,6 +104,32 @@ TEST_F(ScheduledRecordingTest, BySteps) {
   EXPECT_THAT(Sessions(), SizeIs(2));
 }
 
+// From the start of one recording to that of the next, however far the job came meanwhile.
+TEST_F(ScheduledRecordingTest, ByStepsOrByTime) {
+  config_.sampling_every_steps = 100;
+  TrainingProcess process = Process(10, kAlice, 0, 1);
+  process.step = 7;
+  const auto reaches = [&](int64_t step) {
+    jobs_.Detach(1);
+    process.step = step;
+    jobs_.Add(process);
+  };
+  jobs_.Add(process);
+  Pass(61);
+  ASSERT_THAT(Sessions(), SizeIs(1));
+  Pass(30);
+  reaches(50);
+  Pass(30);
+  EXPECT_THAT(Sessions(), SizeIs(1)) << "43 steps and a minute since";
+  reaches(107);
+  Pass(2);
+  EXPECT_THAT(Sessions(), SizeIs(2)) << "100 steps";
+  Pass(590);
+  EXPECT_THAT(Sessions(), SizeIs(2));
+  Pass(15);
+  EXPECT_THAT(Sessions(), SizeIs(3)) << "ten minutes";
+}
+
 TEST_F(ScheduledRecordingTest, AJobThatIsProfiledAnywayIsLeftAlone) {
   AttachAlices();
   Pass(1);
