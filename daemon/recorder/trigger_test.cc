@@ -258,6 +258,22 @@ TEST_F(TriggerWatchTest, SlowSteps) {
   EXPECT_THAT(watch_.LookAtSteps(now_ + 4 * kSecond), IsEmpty());
 }
 
+// Each of two threads reports every step of a second, the other one a little later: none is slow.
+TEST_F(TriggerWatchTest, StepsThatSeveralThreadsReport) {
+  Watch({"step > 2x median"});
+  watch_.Name(5, "pid 42", "j1");
+  constexpr int64_t kLater = kSecond / 1000;
+  for (int64_t step = 1; step <= 20; ++step, now_ += 2 * kSecond) {
+    EXPECT_THAT(watch_.OnStep(5, step, true, now_), IsEmpty());
+    EXPECT_THAT(watch_.OnStep(5, step, true, now_ + kLater), IsEmpty());
+    EXPECT_THAT(watch_.OnStep(5, step, false, now_ + kSecond), IsEmpty()) << step;
+    EXPECT_THAT(watch_.OnStep(5, step, false, now_ + kSecond + kLater), IsEmpty()) << step;
+  }
+  watch_.OnStep(5, 21, true, now_);
+  EXPECT_THAT(watch_.OnStep(5, 20, false, now_ + kLater), IsEmpty()) << "of the step before";
+  EXPECT_THAT(watch_.OnStep(5, 21, false, now_ + 3 * kSecond), SizeIs(1));
+}
+
 TEST_F(TriggerWatchTest, Advice) {
   Watch({"crash", "advice hang", "advice hang"});
   EXPECT_THAT(watch_.OnAdvice("gc", "x", "j1"), IsEmpty());

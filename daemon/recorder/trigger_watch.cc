@@ -156,6 +156,8 @@ std::vector<Firing> TriggerWatch::OnStep(uint64_t id, int64_t step, bool begin, 
   auto found = processes_.find(id);
   if (found == processes_.end()) return out;
   Process& process = found->second;
+  // Of a step that several threads report, the first begin and the first end count.
+  if (begin ? process.begun_ns != 0 && step == process.step : step != process.step) return out;
   // A step ends with its end, or with the beginning of the next.
   if (process.begun_ns != 0) {
     int64_t took = now_ns - process.begun_ns;
