@@ -96,11 +96,12 @@ void DcmiRunner::Shared::Deliver(Instance& instance, const Status& status,
   for (Tap& tap : instance.taps) {
     // Half a period of grace: the tap's grid and the instance's are not in phase.
     if (tap.grid.due_ns() > now + instance.grid.period_ns() / 2) continue;
-    tap.grid.Advance(now);
+    // Of the tap's own grid: the instance may be faster, and begins anew when its thread is written off.
+    const uint64_t late = tap.grid.Advance(now);
     const uint64_t left_out = tap.grid.Skip(TicksLeftOut(*pace, tap.grid.period_ns()));
     if (tap.sink == nullptr) continue;
     tap.sink->OnSamples(samples);
-    tap.sink->OnReading(status, times.missed, left_out);
+    tap.sink->OnReading(status, late, left_out);
   }
 }
 
