@@ -63,11 +63,18 @@ void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
   if (block.after_loss) feed.losses_.NoteRestart(PlaceOf(feed), block.info.host_ns, LossReason::kRecorderEvicted);
   if (block.bytes.empty()) {
     const BlockLoss& loss = block.loss;
-    feed.losses_.Lose(PlaceOf(feed), LossReason::kNoBuffer, loss.records, loss.bytes, loss.host_ns != 0 ? loss.host_ns : writer_.clock_.MonotonicRawNs());
+    feed.losses_.Lose(PlaceOf(feed), block.lost_for, loss.records, loss.bytes, loss.host_ns != 0 ? loss.host_ns : writer_.clock_.MonotonicRawNs());
     return;
   }
-  if (feed.options_.format == nullptr) feed.renumber_ = true;
+  if (feed.options_.format == nullptr) {
+    feed.renumber_ = true;
+    feed.same_poll_ = block.info.host_ns == std::exchange(feed.replayed_ns_, block.info.host_ns);
+  }
   Write(feed, block.info, block.bytes);
+  if (feed.options_.format == nullptr) {
+    feed.same_poll_ = false;
+    feed.losses_.NoteWritten(block.info.host_ns);
+  }
 }
 
 void WriterSession::Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed) {

@@ -134,6 +134,9 @@ class DumpFeed {
   // Text records are from more than one instance of their collector, each of which counts its blocks: they
   // are counted anew, by file.
   bool renumber_ = false;
+  // Own samples that the recorder held by device are one record for each poll.
+  int64_t replayed_ns_ = 0;  // of the last block of host text from the recorder
+  bool same_poll_ = false;
   std::map<std::string, uint64_t, std::less<>> next_index_;
   std::string renumbered_;
 };

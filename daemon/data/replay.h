@@ -33,6 +33,7 @@ struct ReplayBlock {
   std::span<const std::byte> bytes;
   std::shared_ptr<ChannelEpoch> epoch;  // null: host text records (HostFileBuffer' layout)
   BlockLoss loss;
+  LossReason lost_for = LossReason::kNoBuffer;
   bool after_loss = false;  // blocks between the one before and this have left the ring meanwhile
 };
 

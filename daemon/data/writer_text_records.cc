@@ -26,7 +26,8 @@ void WriterSession::WriteTextRecords(DumpFeed& feed, std::string_view text) {
   while (NextHostText(&text, &file, &lines)) {
     if (feed.renumber_) lines = Renumber(feed, file, lines);
     const size_t record_bytes = feed.options_.record_bytes;
-    const uint64_t count = record_bytes == 0 ? 1 : lines.size() / record_bytes;
+    const bool counted = feed.same_poll_ && file.empty();
+    const uint64_t count = counted ? 0 : record_bytes == 0 ? 1 : lines.size() / record_bytes;
     Status status = AppendText(feed, file, lines, {count, now, feed.options_.collector});
     if (!status.ok()) {
       if (status.code() == StatusCode::kOutOfRange) {

@@ -313,6 +313,33 @@ TEST_F(JoinTest, TextBlocksAreNumberedAnew) {
   EXPECT_EQ(File("host/data/host_cpu.data.slice_0"), "time 5\n");
 }
 
+// Samples of two devices are one record for each poll; polls that did not take place are losses of the past.
+TEST_F(JoinTest, PollsOfThePast) {
+  const auto poll = [this](int64_t host_ns) {
+    for (const char* line : {"1\tm\t0\t\t5\n", "1\tm\t1\t\t5\n"}) {
+      std::string packed;
+      AppendHostText({}, line, &packed);
+      ring_->Append(host_route_, {.records = 1, .host_ns = host_ns}, std::as_bytes(std::span(packed)));
+    }
+  };
+  poll(1 * kMs);
+  ring_->AppendLoss(host_route_, {.host_ns = 5 * kMs, .records = 3}, LossReason::kLate);
+  poll(5 * kMs);
+  FeedOptions wish;
+  wish.collector = "npu_state";
+  DumpFeed* feed = session_->AddFeed(std::move(wish));
+  session_->Replay(ring_->Read(host_route_, 0), feed);
+  const Manifest manifest = Finish();
+  EXPECT_EQ(feed->counters().records.load(), 2u);
+  ASSERT_THAT(manifest.channels, SizeIs(1));
+  ASSERT_THAT(manifest.channels[0].dropped, SizeIs(1));
+  EXPECT_EQ(manifest.channels[0].dropped[0].reason, LossReason::kLate);
+  EXPECT_EQ(manifest.channels[0].dropped[0].records, 3u);
+  ASSERT_THAT(manifest.channels[0].gaps, SizeIs(1));
+  EXPECT_EQ(manifest.channels[0].gaps[0].from_ns, 1 * kMs);
+  EXPECT_EQ(manifest.channels[0].gaps[0].host_ns, 5 * kMs);
+}
+
 // Of 120 s, whatever was requested.
 TEST(LimitOfPast, IsWhatReallyLimits) {
   EXPECT_EQ(LimitOfPast(65'661'000'000, 120'000'000'000, false), "the recorder has not been running for longer");

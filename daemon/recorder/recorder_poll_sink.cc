@@ -29,14 +29,14 @@ RecorderPollSink::RecorderPollSink(const MetricStore& store, const Clock& clock,
 }
 
 void RecorderPollSink::Add(Bundle& bundle, std::string_view file, std::string_view lines) {
-  if (bundle.text_records.size() + lines.size() > kBundleBytes) Flush(bundle);
+  if (bundle.text_records.size() + lines.size() > kBundleBytes) Flush(bundle, clock_.MonotonicRawNs());
   AppendHostText(file, lines, &bundle.text_records);
   ++bundle.count;
 }
 
-void RecorderPollSink::Flush(Bundle& bundle) {
+void RecorderPollSink::Flush(Bundle& bundle, int64_t now_ns) {
   if (bundle.count == 0) return;
-  BlockInfo info{.records = bundle.count, .host_ns = clock_.MonotonicRawNs()};
+  BlockInfo info{.records = bundle.count, .host_ns = now_ns};
   ring_->Append(bundle.route, info, std::as_bytes(std::span(bundle.text_records)));
   bundle.text_records.clear();
   bundle.count = 0;
@@ -76,8 +76,18 @@ void RecorderPollSink::OnSamples(std::span<const Sample> samples) {
   }
 }
 
-void RecorderPollSink::OnReading(const Status& status, uint64_t, uint64_t) {
-  for (auto& [device, bundle] : bundles_) Flush(bundle);
+void RecorderPollSink::NoteNotRead(LossReason reason, uint64_t polls, int64_t now_ns) {
+  auto bundle = bundles_.find(kHostDevice);
+  if (polls == 0 || bundle == bundles_.end()) return;
+  ring_->AppendLoss(bundle->second.route, {.host_ns = now_ns, .records = polls}, reason);
+}
+
+// Polls are missing since the reading before: that lies before this one. One time for all devices makes it one record.
+void RecorderPollSink::OnReading(const Status& status, uint64_t late, uint64_t left_out) {
+  const int64_t now = clock_.MonotonicRawNs();
+  NoteNotRead(LossReason::kLate, late, now);
+  NoteNotRead(LossReason::kOverBudget, left_out, now);
+  for (auto& [device, bundle] : bundles_) Flush(bundle, now);
   MutexLock lock(mutex_);
   last_error_ = status.ok() ? std::string() : status.message();
 }

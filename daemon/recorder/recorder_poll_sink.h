@@ -45,7 +45,8 @@ class RecorderPollSink final : public PollSink {
   };
   const Name& NameOf(SeriesId series);
   void Add(Bundle& bundle, std::string_view file, std::string_view lines);
-  void Flush(Bundle& bundle);
+  void Flush(Bundle& bundle, int64_t now_ns);
+  void NoteNotRead(LossReason reason, uint64_t polls, int64_t now_ns);
 
   const MetricStore& store_;
   const Clock& clock_;

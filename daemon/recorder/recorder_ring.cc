@@ -124,7 +124,7 @@ void RecorderRing::Append(RouteId id, const BlockInfo& info, std::span<const std
   Put(entry, bytes);
 }
 
-void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
+void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss, LossReason reason) {
   MutexLock lock(mutex_);
   ExpireLocked(loss.host_ns);
   Route& route = routes_[id];
@@ -132,7 +132,7 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
   // stays as it was then: from there on the router notifies its session.
   if (route.last != kNone && route.last >= promised_) {
     Entry last = Load(route.last);
-    if (last.used == 0 && last.epoch == loss.epoch) {
+    if (last.used == 0 && last.epoch == loss.epoch && last.records == static_cast<uint32_t>(reason)) {
       last.lost_records += loss.records;
       last.lost_bytes += loss.bytes;
       Store(route.last, last);
@@ -140,7 +140,8 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss) {
     }
   }
   Entry entry{.host_ns = loss.host_ns, .lost_records = loss.records, .lost_bytes = loss.bytes, .size = sizeof(Entry),
-              .route = id, .epoch = loss.epoch, .device_channel = loss.device << 16 | loss.channel};
+              .route = id, .epoch = loss.epoch, .records = static_cast<uint32_t>(reason),
+              .device_channel = loss.device << 16 | loss.channel};
   Put(entry, {});
 }
 
@@ -218,7 +219,9 @@ class RingSource final : public BlockSource {
     out->route = entry.route;
     const uint32_t device = entry.device_channel >> 16;
     const uint32_t channel = entry.device_channel & 0xFFFF;
-    out->info = {device, channel, entry.seq, entry.epoch, entry.records, entry.host_ns};
+    const bool is_loss = entry.used == 0;
+    out->info = {device, channel, entry.seq, entry.epoch, is_loss ? 0 : entry.records, entry.host_ns};
+    if (is_loss) out->lost_for = static_cast<LossReason>(entry.records);
     out->loss = {device, channel, entry.epoch, entry.host_ns, entry.lost_records, entry.lost_bytes};
     out->bytes = std::span(batch_).subspan(at_ + sizeof entry, entry.used);
     out->epoch = nullptr;

@@ -47,7 +47,7 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   // `info.host_ns` is when the bytes were read, and counts as now.
   void Append(RouteId route, const BlockInfo& info, std::span<const std::byte> bytes);
   // Keeps in its place among the blocks that something was lost there.
-  void AppendLoss(RouteId route, const BlockLoss& loss);
+  void AppendLoss(RouteId route, const BlockLoss& loss, LossReason reason = LossReason::kNoBuffer);
   // Lets go what is too old at `now_ns`.
   void Expire(int64_t now_ns);
 
@@ -92,7 +92,7 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
     uint32_t used = 0;  // bytes of the block; 0: a loss
     RouteId route = kPad;
     uint32_t epoch = 0;
-    uint32_t records = 0;
+    uint32_t records = 0;         // of a loss its LossReason
     uint32_t device_channel = 0;  // device << 16 | channel
   };
   static_assert(sizeof(Entry) == 64);
