@@ -299,7 +299,7 @@ std::optional<double> WaitOf(const Model& model, std::span<const OperatorRow> ro
   const OperatorRow& row = rows[at];
   const OperatorRow* before = at == 0 ? nullptr : &rows[at - 1];
   const bool at_once = before != nullptr && before->device() == row.device() && before->start_ns() == row.start_ns();
-  const Model::Ran* ran = at_once ? nullptr : model.RanBefore(row.device(), row.start_ns());
+  const Model::Executed* ran = at_once ? nullptr : model.ExecutedBefore(row.device(), row.start_ns());
   if (before == nullptr && ran == nullptr) return std::nullopt;
   const int64_t start_ns = ran != nullptr ? ran->start_ns : before->start_ns();
   const int64_t end_ns = ran != nullptr ? ran->end_ns : before->end_ns();

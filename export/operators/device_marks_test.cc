@@ -23,7 +23,7 @@ void Store(size_t offset, T value, std::vector<std::byte>* record) {
   std::memcpy(record->data() + offset, &value, sizeof value);
 }
 
-std::vector<std::byte> Record(const Fields& fields, bool v6) {
+std::vector<std::byte> TsTrack(const Fields& fields, bool v6) {
   std::vector<std::byte> record(40);
   Store<uint8_t>(1, 10, &record);
   Store(8, fields.time, &record);
@@ -39,10 +39,10 @@ int64_t SameTime(uint64_t count) { return static_cast<int64_t>(count); }
 
 TEST(DeviceMarksTest, OneRecordIsAPointAndTwoAreARange) {
   DeviceMarkRecords records(false);
-  records.Feed(Record({.time = 70, .mark = 6, .stream = 3, .task = 9}, false));
-  records.Feed(Record({.time = 20, .mark = 5, .stream = 2, .task = 7}, false));
-  records.Feed(Record({.time = 50, .mark = 6, .stream = 0x803, .task = 8}, false));
-  records.Feed(Record({.time = 60, .mark = 7, .tag = 4}, false));
+  records.Feed(TsTrack({.time = 70, .mark = 6, .stream = 3, .task = 9}, false));
+  records.Feed(TsTrack({.time = 20, .mark = 5, .stream = 2, .task = 7}, false));
+  records.Feed(TsTrack({.time = 50, .mark = 6, .stream = 0x803, .task = 8}, false));
+  records.Feed(TsTrack({.time = 60, .mark = 7, .tag = 4}, false));
   const std::vector<DeviceMark> marks = records.Finish(1, SameTime);
   ASSERT_EQ(marks.size(), 2u);
   EXPECT_EQ(marks[0].mark, 5u);
@@ -61,8 +61,8 @@ TEST(DeviceMarksTest, OneRecordIsAPointAndTwoAreARange) {
 TEST(DeviceMarksTest, Chips15And16HaveTheTagBeforeStreamAndTask) {
   DeviceMarkRecords records(true);
   // The low half of the task is where other chips have the tag.
-  records.Feed(Record({.time = 20, .mark = 5, .stream = 2, .task = 0x10203}, true));
-  records.Feed(Record({.time = 30, .mark = 8, .stream = 2, .task = 11, .tag = 4}, true));
+  records.Feed(TsTrack({.time = 20, .mark = 5, .stream = 2, .task = 0x10203}, true));
+  records.Feed(TsTrack({.time = 30, .mark = 8, .stream = 2, .task = 11, .tag = 4}, true));
   const std::vector<DeviceMark> marks = records.Finish(0, SameTime);
   ASSERT_EQ(marks.size(), 1u);
   EXPECT_EQ(marks[0].mark, 5u);

@@ -80,15 +80,15 @@ void Model::KeepLongest(size_t count) {
     const auto name = operator_of(row);
     if (!name) continue;
     operators[*name] += row.end_ns - row.start_ns;
-    ran.push_back({row.device, row.start_ns, row.end_ns});
+    before_cut.push_back({row.device, row.start_ns, row.end_ns});
   }
   Totals types;
   for (const CommunicationOp& op : communication.ops) {
     if (!op.shown) continue;
     types[TypeOf(op)] += op.end_ns - op.start_ns;
-    ran.push_back({op.device, op.start_ns, op.end_ns});
+    before_cut.push_back({op.device, op.start_ns, op.end_ns});
   }
-  SortSmall(&ran, [](const Ran& a, const Ran& b) {
+  SortSmall(&before_cut, [](const Executed& a, const Executed& b) {
     return std::tie(a.device, a.start_ns) < std::tie(b.device, b.start_ns);
   });
   const auto kept_operators = Longest(operators, count);
@@ -124,10 +124,10 @@ void Model::KeepLongest(size_t count) {
   HideOtherApis(made, &host.apis);
 }
 
-const Model::Ran* Model::RanBefore(int device, int64_t start_ns) const {
-  const auto at = std::ranges::lower_bound(ran, std::pair(device, start_ns), {},
-                                           [](const Ran& each) { return std::pair(each.device, each.start_ns); });
-  return at != ran.begin() && (at - 1)->device == device ? &*(at - 1) : nullptr;
+const Model::Executed* Model::ExecutedBefore(int device, int64_t start_ns) const {
+  const auto at = std::ranges::lower_bound(before_cut, std::pair(device, start_ns), {},
+                                           [](const Executed& each) { return std::pair(each.device, each.start_ns); });
+  return at != before_cut.begin() && (at - 1)->device == device ? &*(at - 1) : nullptr;
 }
 
 }  // namespace profd::exporting::operators

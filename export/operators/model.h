@@ -145,13 +145,13 @@ class Model {
   void KeepLongest(size_t count);
 
   // What runs before an operator is what its wait begins with, though it may be left out.
-  struct Ran {
+  struct Executed {
     int device = -1;
     int64_t start_ns = 0;
     int64_t end_ns = 0;
   };
   // The one before what begins on the device at that time. Null: it is the first, or KeepLongest left nothing out.
-  const Ran* RanBefore(int device, int64_t start_ns) const;
+  const Executed* ExecutedBefore(int device, int64_t start_ns) const;
 
   // What the row is called among the operators; only where HostTask::compute.
   std::string_view OperatorName(const HostTask& task) const;
@@ -175,7 +175,7 @@ class Model {
   TimeWindow window;  // as KeepOnly
   OnceMade<std::map<int, Overlap>, Model> overlaps;  // for OverlapsOf
   size_t longest = 0;  // as KeepLongest; 0: all
-  Large<Ran> ran;  // with KeepLongest the operators and collectives of before, by device and start
+  Large<Executed> before_cut;  // with KeepLongest the operators and collectives of before, by device and start
   uint64_t ambiguous = 0;  // device tasks whose ids several launches have: left out
   uint64_t stray_counters = 0;  // PMU records of no task that is known: left out
   uint64_t unplaced = 0;  // device tasks that stay without a launch: flips of their stream are missing

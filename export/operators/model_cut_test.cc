@@ -120,17 +120,17 @@ TEST(ModelCutTest, CacheOfTheLongestOperatorsAlone) {
   EXPECT_EQ(model->cache[0].records[0].counts[0], 2u);
 }
 
-TEST(ModelCutTest, WhatRanBeforeTheLongestIsStillKnown) {
+TEST(ModelCutTest, WhatExecutedBeforeTheLongestIsStillKnown) {
   const std::unique_ptr<Model> model = ModelOfTwoOperators();
-  EXPECT_EQ(model->RanBefore(0, 200), nullptr);  // the rows themselves show it
+  EXPECT_EQ(model->ExecutedBefore(0, 200), nullptr);  // the rows themselves show it
   model->KeepLongest(1);
   ASSERT_EQ(model->rows.size(), 1u);
-  const Model::Ran* before = model->RanBefore(0, model->rows[0].start_ns);
+  const Model::Executed* before = model->ExecutedBefore(0, model->rows[0].start_ns);
   ASSERT_NE(before, nullptr);
   EXPECT_EQ(before->start_ns, 100);
   EXPECT_EQ(before->end_ns, 110);
-  EXPECT_EQ(model->RanBefore(0, 100), nullptr);  // the first one
-  EXPECT_EQ(model->RanBefore(1, 200), nullptr);  // of another device
+  EXPECT_EQ(model->ExecutedBefore(0, 100), nullptr);  // the first one
+  EXPECT_EQ(model->ExecutedBefore(1, 200), nullptr);  // of another device
 }
 
 // What writes back a cache is a task, no operator (operator-data c.1).
