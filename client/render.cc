@@ -195,7 +195,7 @@ void Table::AddRow(std::vector<Cell> cells) {
 
 // Of each column, in so many columns of the terminal in all (0 = any). Numbers are never cut.
 std::vector<size_t> Table::Widths(size_t columns) const {
-  constexpr size_t kLeast = 24;  // less says nothing of an operator's name
+  constexpr size_t kLeast = 24;  // shorter names of operators are hard to distinguish
   std::vector<size_t> widths;
   size_t all = 0;
   for (size_t i = 0; i < headers_.size(); ++i) {

@@ -23,7 +23,7 @@ std::string Name(uint32_t device, uint32_t channel) {
                            : fmt::format("device {} channel {}", device, channel);
 }
 
-// Not those with which a driver says that there is nothing now, or not for so small a buffer (driver-abi 1.4).
+// But for the codes that mean that there is no data now, or that the buffer is too small (driver-abi 1.4).
 bool IsReadError(int code) {
   switch (code) {
     case abi::kProfTimeout:

@@ -53,7 +53,7 @@ int64_t SizeOf(const Rank& rank, std::string_view name) {
 // begins, such a step shows how far their numbers lie apart. Memory grows with the kinds of operations, times the steps or the ranks.
 class SameOrder {
  public:
-  // What an operation is called on all ranks; `number` is 0 unless it tells those of one name apart.
+  // What an operation is called on all ranks; `number` is 0 unless it distinguishes those of one name.
   struct Identity {
     std::string_view name;
     int64_t number = 0;

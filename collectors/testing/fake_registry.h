@@ -55,7 +55,7 @@ class FakeRegistry final : public SeriesRegistry {
     --series_[series].owners;
   }
 
-  // What the tests have it hold of a batch.
+  // Of the batches that Hold() took.
   double LastTotal(SeriesId series) const override {
     const auto found = totals_.find(series);
     return found == totals_.end() ? 0 : found->second;

@@ -82,7 +82,8 @@ void RecorderPollSink::NoteNotRead(LossReason reason, uint64_t polls, int64_t no
   ring_->AppendLoss(bundle->second.route, {.host_ns = now_ns, .records = polls}, reason);
 }
 
-// Polls are missing since the reading before: that lies before this one. One time for all devices makes it one record.
+// Polls that are missing were due before this one, so that they are noted first. One timestamp for all devices makes
+// their samples one record.
 void RecorderPollSink::OnReading(const Status& status, uint64_t late, uint64_t left_out) {
   const int64_t now = clock_.MonotonicRawNs();
   NoteNotRead(LossReason::kLate, late, now);

@@ -366,7 +366,7 @@ TEST_F(SessionProcessesTest, WhatTheApplicationForbidsForAWhileIsAGap) {
   Begin(Dump());
   const int64_t begin_ns = clock_.MonotonicRawNs();
   Collector(1, attach::CollectState::kOn);
-  forbids(2);  // from the start: it serves nothing, which is what its outcome says
+  forbids(2);  // from the start: it serves nothing, and its outcome has the reason
   time_.Advance(kNsPerSecond);
   forbids(1);
   time_.Advance(kNsPerSecond);

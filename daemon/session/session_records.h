@@ -72,8 +72,8 @@ class SessionRecords {
   Status AnnotateWithOwner(const Peer& peer, const Status& status) const;
   // Of a session that has not ended.
   std::optional<uint32_t> UidOf(const std::string& id) const;
-  // Of a session that collects inside an application on one of these devices, now or later: its id, or the word for it that
-  // the peer may see; empty: there is none.
+  // The session that collects inside an application on one of these devices, now or later, as DescribeHolder names it to the
+  // peer; empty: there is none.
   std::string ProfilingOn(const Peer& peer, std::span<const uint32_t> devices) const;
   // All users'.
   std::vector<ActiveSession> ActiveSessions() const;

@@ -282,7 +282,7 @@ class Handshakes(TlsCase):
         self.assertIn("No process listens", text)
 
     def test_silent(self):
-        """It takes the connection and says nothing, as a daemon that is stopped."""
+        """It takes the connection and does not answer, as a daemon that is stopped."""
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             silent.listen()
