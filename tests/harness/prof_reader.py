@@ -18,6 +18,9 @@ from text_files import read_bytes, read_json
 # clocks are missing), `key` what distinguishes series, `values` a dict.
 Record = namedtuple("Record", "timestamp wall key values slice")
 
+# What a writer that was killed may leave beside the manifest: the next one, before its rename.
+NEXT_MANIFEST = re.compile(r"^\.profd_manifest\.json\.(next|tmp)$")
+
 TOP_NAME = re.compile(r"^PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")
 
 LLC_IDS = {5: 2, 7: 1, 8: 1, 11: 1}
@@ -325,7 +328,7 @@ def read(path, finished=None):
                 dump.problem(name, "has no end_info")
             check_done(dump, folder, finished)
             read_data(dump, folder, device, entry)
-        elif name != "profd_manifest.json":
+        elif name != "profd_manifest.json" and not (dump.may_be_cut and NEXT_MANIFEST.match(name)):
             dump.problem(name, "is not part of a dump")
     if dump.host is None:
         dump.problem(path, "has no host/")
