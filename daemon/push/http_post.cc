@@ -15,7 +15,6 @@
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/span_body.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -39,8 +38,9 @@ using boost::system::error_code;
 using TlsStream = asio::ssl::stream<tcp::socket&>;
 using Request = http::request<http::span_body<const char>>;
 
-// Of a receiver's answer; its body is of no interest beyond the first line.
+// Of a receiver's answer; a longer body is of no interest.
 constexpr uint32_t kMaxHead = 16 * 1024;
+constexpr uint64_t kMaxBody = 64 * 1024;
 constexpr size_t kMaxDetail = 200;
 
 PostResult Failed(std::string_view reason, std::string detail) {
@@ -185,36 +185,46 @@ class Exchange {
         Wait([&](auto done) { http::async_write(stream, request, done); });
     if (Over()) return Explain(broken, kPushBroken, url_.Authority());
     beast::flat_buffer buffer;
-    std::optional<http::response_parser<http::empty_body>> parser;
+    std::optional<http::response_parser<http::string_body>> parser;
     error_code error;
-    do {  // interim answers, as 100 Continue, may come unasked (RFC 9110 15.2)
+    bool is_interim = false;
+    do {  // as 100 Continue; they may come unasked (RFC 9110 15.2). After 101 another protocol follows
       parser.emplace();
       parser->header_limit(kMaxHead);
+      parser->body_limit(kMaxBody);
       error = Wait([&](auto done) { http::async_read_header(stream, buffer, *parser, done); });
-    } while (!error && parser->get().result_int() < 200);
+      is_interim = parser->get().result_int() < 200 && parser->get().result() != http::status::switching_protocols;
+    } while (!error && is_interim);
     if (error) {
       const error_code& cause = broken ? broken : error;
       if (Over() || broken) return Explain(cause, kPushBroken, url_.Authority());
       return Failed(kPushBroken, fmt::format("{} answers no HTTP, or hung up: {}", url_.Authority(),
                                              error.message()));
     }
-    // The part of the body that was received with the head has the reason.
-    const auto rest = buffer.cdata();
-    return Answer(parser->get(), {static_cast<const char*>(rest.data()), rest.size()});
+    // It has answered: a body that breaks off or is too long changes nothing, and one of unknown length might not end.
+    if (parser->need_eof()) {
+      const auto rest = buffer.cdata();
+      parser->get().body().assign(static_cast<const char*>(rest.data()), rest.size());
+    } else {
+      (void)Wait([&](auto done) { http::async_read(stream, buffer, *parser, done); });
+    }
+    return Answer(parser->get());
   }
 
-  PostResult Answer(const http::response<http::empty_body>& head, std::string_view body) const {
-    auto field = [&head](http::field name) {
-      const auto value = head[name];
+  PostResult Answer(const http::response<http::string_body>& answer) const {
+    auto field = [&answer](http::field name) {
+      const auto value = answer[name];
       return std::string_view(value.data(), value.size());
     };
-    const std::string words(head.reason());
-    PostResult result{.reason = kPushAnswer, .status = static_cast<int>(head.result_int())};
+    const std::string words(answer.reason());
+    PostResult result{.reason = kPushAnswer, .status = static_cast<int>(answer.result_int())};
     result.retry_after_s = RetryAfter(std::string(field(http::field::retry_after)));
     result.detail = fmt::format("{} answers {} {}", url_.Authority(), result.status, words);
+    const std::string_view type = field(http::field::content_type);
+    std::string_view body = answer.body();
+    if (type.starts_with("application/x-protobuf")) result.protobuf = body;
     body = body.substr(0, std::min(body.find('\n'), kMaxDetail));
-    const bool is_text = field(http::field::content_type).starts_with("text/");
-    if (result.status >= 300 && is_text && !body.empty()) result.detail += fmt::format(": {}", body);
+    if (result.status >= 300 && type.starts_with("text/") && !body.empty()) result.detail += fmt::format(": {}", body);
     return result;
   }
 

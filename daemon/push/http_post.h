@@ -33,6 +33,7 @@ struct PostResult {
   int status = 0;
   int64_t retry_after_s = 0;  // as the receiver wants it; 0 = not set
   std::string detail = {};         // for people
+  std::string protobuf = {};       // the answer's body, where it is of this type
 };
 
 class HttpPoster {

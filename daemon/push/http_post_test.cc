@@ -90,7 +90,7 @@ TEST(HttpPoster, DatesAndInterimAnswers) {
                      "HTTP/1.1 503 Busy\r\nRetry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n\r\n",
                      "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\nX: y\r\n\r\n"
                      "HTTP/1.1 204 No Content\r\n\r\n",
-                     "HTTP/1.1 100 Continue\r\n\r\n"});
+                     "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 101 Switching Protocols\r\n\r\n"});
   constexpr int64_t kLastSecondOf2099 = 4102444799;
   const int64_t wait_s = kLastSecondOf2099 - SystemClock().WallNs() / kNsPerSecond;
   const int64_t future_s = PostTo(receiver.port()).retry_after_s;
@@ -99,6 +99,20 @@ TEST(HttpPoster, DatesAndInterimAnswers) {
   EXPECT_EQ(PostTo(receiver.port()).retry_after_s, 0);
   EXPECT_EQ(PostTo(receiver.port()).status, 204);
   EXPECT_EQ(PostTo(receiver.port()).reason, kPushBroken);
+  EXPECT_EQ(PostTo(receiver.port()).status, 101);
+}
+
+TEST(HttpPoster, ProtobufIsReadToItsEnd) {
+  const std::string head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n";
+  Receiver receiver({head + "Content-Length: 3\r\n\r\nabc", head + "Content-Length: 30\r\n\r\nabc",
+                     head + "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+                     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"});
+  for (int i = 0; i < 3; ++i) {
+    const PostResult result = PostTo(receiver.port());
+    EXPECT_EQ(result.status, 200);
+    EXPECT_EQ(result.protobuf, "abc") << "the second breaks off: it is an answer all the same";
+  }
+  EXPECT_EQ(PostTo(receiver.port()).protobuf, "");
 }
 
 TEST(HttpPoster, WaitsNoLongerThanItMay) {

@@ -9,9 +9,6 @@
 
 namespace profd {
 
-inline constexpr std::string_view kOtlpSink = "otlp";
-inline constexpr std::string_view kRemoteWriteSink = "remote_write";
-
 struct PushConfig {
   std::vector<PushSinkOptions> sinks;  // none: nothing is pushed
   PushLabels labels;                   // push.labels

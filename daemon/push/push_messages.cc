@@ -15,6 +15,7 @@ namespace profd {
 namespace {
 
 constexpr int64_t kNsPerMillisecond = 1'000'000;
+constexpr size_t kMaxErrorText = 200;  // of a receiver's, in the log
 
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
@@ -165,6 +166,19 @@ std::vector<PushMessage> OtlpMessages(std::span<const MetricFamily> families, co
     for (const ClientMetric& metric : family.metric) writer.Add(family, metric);
   }
   return writer.End();
+}
+
+OtlpPartialSuccess ReadOtlpPartialSuccess(const std::string& body) {
+  otlp::ExportResponse response;
+  if (!response.ParseFromString(body)) return {};
+  const otlp::PartialSuccess& partial = response.partial_success();
+  return {static_cast<uint64_t>(std::max<int64_t>(partial.rejected_data_points(), 0)), partial.error_message().substr(0, kMaxErrorText)};
+}
+
+std::string ReadOtlpError(const std::string& body) {
+  otlp::Status status;
+  if (!status.ParseFromString(body) || status.message().empty()) return {};
+  return ": " + status.message().substr(0, kMaxErrorText);
 }
 
 std::vector<PushMessage> RemoteWriteMessages(std::span<const MetricFamily> families, const PushFacts& facts) {

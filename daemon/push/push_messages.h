@@ -33,6 +33,14 @@ inline constexpr size_t kPushSamples = 2000;
 
 // OTLP 1.x ExportMetricsServiceRequest, not compressed.
 std::vector<PushMessage> OtlpMessages(std::span<const prometheus::MetricFamily> families, const PushFacts& facts);
+// What the answer to such a request (ExportMetricsServiceResponse) reports; nothing of bytes that are none.
+struct OtlpPartialSuccess {
+  uint64_t rejected = 0;  // data points that were not taken; they must not be sent again
+  std::string message = {};  // why; without rejected points a warning
+};
+OtlpPartialSuccess ReadOtlpPartialSuccess(const std::string& body);
+// The message of a refusal (google.rpc.Status), as ": message"; empty without one.
+std::string ReadOtlpError(const std::string& body);
 // Remote write 1.0 WriteRequest in snappy's block format.
 std::vector<PushMessage> RemoteWriteMessages(std::span<const prometheus::MetricFamily> families,
                                              const PushFacts& facts);

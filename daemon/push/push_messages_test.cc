@@ -201,6 +201,19 @@ TEST(PushMessages, ManySamplesAreSeveralMessages) {
   EXPECT_EQ(all.scope_metrics(0).metrics(0).gauge().data_points_size(), 10);
 }
 
+TEST(PushMessages, AnswersOfAReceiverOfOtlp) {
+  // partial_success (1) of rejected_data_points (1) and error_message (2); google.rpc.Status of code (1) and message (2).
+  const OtlpPartialSuccess partial = ReadOtlpPartialSuccess(std::string("\x0a\x07\x08\x03\x12\x03old", 9));
+  EXPECT_EQ(partial.rejected, 3U);
+  EXPECT_EQ(partial.message, "old");
+  for (const std::string& body : {std::string(), std::string("too old"), std::string("\x0a\x7f", 2)}) {
+    EXPECT_EQ(ReadOtlpPartialSuccess(body).rejected, 0U);
+    EXPECT_EQ(ReadOtlpPartialSuccess(body).message, "");
+    EXPECT_EQ(ReadOtlpError(body), "");
+  }
+  EXPECT_EQ(ReadOtlpError(std::string("\x08\x03\x12\x03" "bad", 7)), ": bad");
+}
+
 TEST(PushMessages, WithoutSamplesThereIsNoMessage) {
   EXPECT_TRUE(RemoteWriteMessages({}, Facts()).empty());
   EXPECT_TRUE(OtlpMessages({}, Facts()).empty());

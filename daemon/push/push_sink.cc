@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -25,9 +26,10 @@ constexpr std::string_view kNotPacked = "not_packed";
 
 }  // namespace
 
-bool PushMayRetry(const PostResult& result) {
-  if (result.reason != kPushAnswer) return true;
-  return result.status == 429 || result.status >= 500;
+bool PushMayRetry(std::string_view sink, const PostResult& result) {
+  if (result.reason != kPushAnswer || result.status == 429) return true;
+  if (sink == kOtlpSink) return result.status >= 502 && result.status <= 504;
+  return result.status >= 500;
 }
 
 struct PushSink::State {
@@ -52,6 +54,7 @@ struct PushSink::State {
   int64_t next_try_ns = 0;
   int64_t pause_ns = options.first_pause_ns;
   bool failing = false;
+  std::optional<std::string> partial_why;  // of the last message that was taken in part
 
   mutable Mutex mutex;
   PushStats stats GUARDED_BY(mutex);
@@ -61,6 +64,7 @@ struct PushSink::State {
   void Enqueue(std::vector<PushMessage> messages);
   void SendNext();
   void Failed(const PostResult& result);
+  uint64_t Rejected(const PostResult& result);
   bool WaitUntil(int64_t steady_ns) const;
 };
 
@@ -112,11 +116,10 @@ void PushSink::State::Enqueue(std::vector<PushMessage> messages) {
 
 void PushSink::State::SendNext() {
   const int64_t deadline = SystemClock().SteadyNs() + options.timeout_ns;
-  const PostResult result =
-      poster.Post(options.url, options.headers, queue.front().body, deadline, wake.get());
+  const PostResult result = poster.Post(options.url, options.headers, queue.front().body, deadline, wake.get());
   if (result.reason == kPushStopped) return;
   const bool taken = result.reason == kPushAnswer && result.status >= 200 && result.status < 300;
-  const bool retry = !taken && PushMayRetry(result);
+  const bool retry = !taken && PushMayRetry(options.name, result);
   if (!taken) Failed(result);
   if (retry) {
     const int64_t wish = std::min(result.retry_after_s, kPushLongestWishNs / kNsPerSecond) * kNsPerSecond;
@@ -129,22 +132,37 @@ void PushSink::State::SendNext() {
   }
   pause_ns = options.first_pause_ns;
   next_try_ns = 0;
+  const uint64_t samples = queue.front().samples;
+  const uint64_t rejected = taken ? std::min(Rejected(result), samples) : samples;
   MutexLock lock(mutex);
   if (taken) {
     ++stats.messages;
-    stats.samples += queue.front().samples;
+    stats.samples += samples - rejected;
     stats.last_success_s = SystemClock().WallNs() / kNsPerSecond;
-  } else {
-    stats.dropped_samples[std::string(kRejected)] += queue.front().samples;
   }
+  if (rejected > 0) stats.dropped_samples[std::string(kRejected)] += rejected;
   stats.queued_bytes -= queue.front().body.size();
   queue.pop_front();
 }
 
+// Of a message that was taken, the samples that were not; logged when the reason is another one.
+uint64_t PushSink::State::Rejected(const PostResult& result) {
+  if (options.name != kOtlpSink) return 0;
+  const OtlpPartialSuccess partial = ReadOtlpPartialSuccess(result.protobuf);
+  const bool is_clean = partial.rejected == 0 && partial.message.empty();
+  if (!is_clean && partial.message != std::exchange(partial_why, partial.message)) {
+    log::Warning("the receiver of pushed metrics reports a problem",
+                 {{"sink", options.name}, {"to", options.url.Authority()}, {"rejected", partial.rejected},
+                  {"why", partial.message}});
+  }
+  return partial.rejected;
+}
+
 void PushSink::State::Failed(const PostResult& result) {
   if (!std::exchange(failing, true)) {
-    log::Warning("metrics cannot be pushed",
-                 {{"sink", options.name}, {"to", options.url.Authority()}, {"why", result.detail}});
+    std::string why = result.detail;
+    if (options.name == kOtlpSink) why += ReadOtlpError(result.protobuf);
+    log::Warning("metrics cannot be pushed", {{"sink", options.name}, {"to", options.url.Authority()}, {"why", why}});
   }
   MutexLock lock(mutex);
   ++stats.failures[result.reason == kPushAnswer ? fmt::format("status_{}", result.status)

@@ -22,8 +22,11 @@ inline constexpr int64_t kPushFirstPauseNs = 1'000'000'000;
 inline constexpr int64_t kPushLongestPauseNs = 60'000'000'000;
 inline constexpr int64_t kPushLongestWishNs = 300'000'000'000;
 
+inline constexpr std::string_view kOtlpSink = "otlp";
+inline constexpr std::string_view kRemoteWriteSink = "remote_write";
+
 struct PushSinkOptions {
-  std::string_view name = {};  // "otlp", "remote_write": the label of metrics
+  std::string_view name = {};  // one of these two; the label of metrics
   PushUrl url = {};
   std::string headers = {};    // as HttpPoster wants them
   PushTls tls = {};
@@ -34,7 +37,7 @@ struct PushSinkOptions {
 };
 
 struct PushStats {
-  uint64_t messages = 0;      // taken by the receiver
+  uint64_t messages = 0;      // taken by the receiver, perhaps without some of their samples
   uint64_t samples = 0;
   uint64_t queued_bytes = 0;
   int64_t last_success_s = 0;  // since the epoch; 0 = never
@@ -42,8 +45,9 @@ struct PushStats {
   std::map<std::string, uint64_t, std::less<>> dropped_samples;  // by reason: queue_full, rejected, not_packed
 };
 
-// Whether a message may be sent again after this answer. Others are dropped: they would never be taken.
-bool PushMayRetry(const PostResult& result);
+// Whether a message may be sent again after this answer, by the sink's protocol. Others are dropped: they would never
+// be taken. Remote write 1.0 retries all of 5xx, OTLP/HTTP those that a gateway answers.
+bool PushMayRetry(std::string_view sink, const PostResult& result);
 
 class PushSink {
  public:

@@ -97,6 +97,29 @@ TEST(PushSink, DropsMessagesRefusedPermanently) {
   EXPECT_THAT(sink.stats().failures, ElementsAre(Pair("status_400", 1)));
 }
 
+std::string Protobuf(std::string_view status, const std::string& body) {
+  return "HTTP/1.1 " + std::string(status) + "\r\nContent-Type: application/x-protobuf\r\nContent-Length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+TEST(PushSink, CountsWhatAReceiverOfOtlpRejects) {
+  // partial_success (1) with rejected_data_points (1) = 3 and error_message (2) = "old".
+  const std::string partial("\x0a\x07\x08\x03\x12\x03old", 9);
+  Receiver receiver({Protobuf("200 OK", partial), Protobuf("200 OK", "")});
+  Once once({{"0", 10}, {"1", 10}});
+  PushSink sink(OptionsFor(receiver.port(), 20), once.Take());
+  sink.Start();
+  const std::vector<std::string> requests = receiver.Requests(2);
+  ASSERT_EQ(requests.size(), 2U);
+  EXPECT_EQ(BodyOf(requests[1]), "1") << "what was taken in part is not sent again";
+  once.AwaitNextTake();
+  once.AwaitNextTake();
+  EXPECT_EQ(sink.stats().messages, 2U);
+  EXPECT_EQ(sink.stats().samples, 17U);
+  EXPECT_THAT(sink.stats().dropped_samples, ElementsAre(Pair("rejected", 3)));
+  EXPECT_TRUE(sink.stats().failures.empty());
+}
+
 TEST(PushSink, AFullQueueDropsTheOldest) {
   Receiver receiver({std::string(kOk)});
   PushSinkOptions options = OptionsFor(receiver.port(), 20);
@@ -132,12 +155,16 @@ TEST(PushSink, CountsSamplesThatCouldNotBePacked) {
 }
 
 TEST(PushSink, OnlyWhatMayHelpIsTriedAgain) {
-  auto answer = [](int status) { return PostResult{kPushAnswer, status, 0, ""}; };
-  for (int status : {429, 500, 502, 503, 504}) EXPECT_TRUE(PushMayRetry(answer(status))) << status;
-  for (int status : {301, 400, 401, 403, 404, 413, 415}) EXPECT_FALSE(PushMayRetry(answer(status))) << status;
-  for (std::string_view reason : {kPushConnect, kPushTls, kPushTimeout, kPushBroken}) {
-    EXPECT_TRUE(PushMayRetry(PostResult{reason, 0, 0, ""})) << reason;
+  auto answer = [](int status) { return PostResult{.reason = kPushAnswer, .status = status}; };
+  for (std::string_view sink : {kOtlpSink, kRemoteWriteSink}) {
+    for (int status : {429, 502, 503, 504}) EXPECT_TRUE(PushMayRetry(sink, answer(status))) << status;
+    for (int status : {301, 400, 401, 403, 404, 413, 415}) EXPECT_FALSE(PushMayRetry(sink, answer(status))) << status;
+    for (std::string_view reason : {kPushConnect, kPushTls, kPushTimeout, kPushBroken}) {
+      EXPECT_TRUE(PushMayRetry(sink, {.reason = reason})) << reason;
+    }
   }
+  EXPECT_TRUE(PushMayRetry(kRemoteWriteSink, answer(500)));
+  EXPECT_FALSE(PushMayRetry(kOtlpSink, answer(500))) << "OTLP/HTTP: all other 4xx and 5xx must not be retried";
 }
 
 // A receiver that never answers delays neither the end nor a request for figures.
