@@ -139,37 +139,80 @@ void AddCore(const operators::CoreCounters& counted, double mhz, bool two_decima
   }
 }
 
-// `shown`: the columns there are; null: none.
-void AddCounters(const Model& model, const OperatorRow& each, const PmuGroup* shown, CsvRow* row) {
-  if (shown == nullptr) return;
+std::vector<std::string> NamesOf(const PmuGroup& group) {
+  std::vector<std::string> names{"aicore_time(us)", group.one_core ? "total_cycles" : "aic_total_cycles"};
+  for (const operators::PmuColumn* column : group.aic.Summary()) names.push_back(column->name);
+  if (!group.one_core) {
+    names.emplace_back("aiv_time(us)");
+    names.emplace_back("aiv_total_cycles");
+  }
+  for (const operators::PmuColumn* column : group.aiv.Summary()) names.push_back(column->name);
+  if (group.cube_utilization) names.emplace_back("cube_utilization(%)");
+  return names;
+}
+
+// Devices may count different groups: the columns are those of the first, then what each further one has beyond them.
+struct CounterColumns {
+  explicit CounterColumns(const Model& model) {
+    for (const auto& [device, pmu] : model.device_pmu) {
+      for (const std::string& name : NamesOf(pmu.group)) {
+        const auto known = std::ranges::find(names, name);
+        places[device].push_back(static_cast<size_t>(known - names.begin()));
+        if (known == names.end()) names.push_back(name);
+      }
+    }
+    std::erase_if(places, [this](const auto& of) {
+      return of.second.size() == names.size() && std::ranges::is_sorted(of.second);
+    });
+  }
+  std::vector<std::string> names;
+  std::map<int, std::vector<size_t>> places;  // of the cells of a device that has not all columns in this order
+};
+
+void AddOwnCounters(const operators::DevicePmu& device, const OperatorRow& each,
+                    std::span<const operators::CoreCounters> cores, CsvRow* row) {
+  const PmuGroup& group = device.group;
+  for (const operators::CoreCounters& core : cores.first(group.one_core ? 1 : 2)) {
+    AddCore(core, device.mhz, group.one_core || group.custom, row);
+  }
+  if (!group.cube_utilization) return;
+  const double duration = static_cast<double>(each.duration()) / 1000;
+  const double all = device.mhz * static_cast<double>(group.aic.cores);
+  const auto cycles = static_cast<double>(cores.front().counts.cycles);
+  duration > 0 && all > 0 ? row->Decimals(cycles / all * 100 / duration, 3) : row->Text("0");
+}
+
+void AddCounters(const Model& model, const OperatorRow& each, const CounterColumns& columns, CsvRow* row) {
   const auto cores = each.task == nullptr ? std::nullopt
                                           : operators::CountersOf(model, *each.task, *model.HostOf(*each.task));
   if (!cores) {
-    const size_t columns = (shown->one_core ? 2 : 4) + shown->aic.Summary().size() + shown->aiv.Summary().size() +
-                           (shown->cube_utilization ? 1 : 0);
-    for (size_t i = 0; i < columns; ++i) row->Text(kNotKnown);
+    for (size_t i = 0; i < columns.names.size(); ++i) row->Text(kNotKnown);
     return;
   }
   const operators::DevicePmu& device = model.device_pmu.at(each.device());
-  for (const operators::CoreCounters& core : std::span(*cores).first(shown->one_core ? 1 : 2)) {
-    AddCore(core, device.mhz, shown->one_core || shown->custom, row);
+  const auto places = columns.places.find(each.device());
+  if (places == columns.places.end()) return AddOwnCounters(device, each, *cores, row);
+  std::string own;
+  CsvRow cells(own);
+  AddOwnCounters(device, each, *cores, &cells);
+  std::vector<std::string_view> all(columns.names.size(), kNotKnown);
+  std::string_view rest = own;  // numbers, or N/A
+  for (const size_t place : places->second) {
+    all[place] = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(all[place].size() + 1, rest.size()));
   }
-  if (!shown->cube_utilization) return;
-  const double duration = static_cast<double>(each.duration()) / 1000;
-  const double all = device.mhz * static_cast<double>(device.group.aic.cores);
-  const auto cycles = static_cast<double>(cores->front().counts.cycles);
-  duration > 0 && all > 0 ? row->Decimals(cycles / all * 100 / duration, 3) : row->Text("0");
+  for (const std::string_view cell : all) row->Raw(cell);
 }
 
 // What the rows of op_summary share.
 struct SummaryRows {
-  SummaryRows(const Model& of, const PmuGroup* counters)
-      : model(of), shown(counters), tensors(of), alike(of, tensors), rows(OperatorRows(of, &alike)) {}
+  explicit SummaryRows(const Model& of)
+      : model(of), counters(of), tensors(of), alike(of, tensors), rows(OperatorRows(of, &alike)) {}
   SummaryRows(const SummaryRows&) = delete;
   SummaryRows& operator=(const SummaryRows&) = delete;
 
   const Model& model;
-  const PmuGroup* shown;  // null: none
+  CounterColumns counters;
   operators::TensorTable tensors;
   AlikeTable alike;
   Large<OperatorRow> rows;
@@ -194,7 +237,7 @@ void AddOperator(const SummaryRows& of, const OperatorRow& each, const std::opti
   } else {
     row.Int(each.task->context);
   }
-  AddCounters(model, each, of.shown, &row);
+  AddCounters(model, each, of.counters, &row);
   row.End();
 }
 
@@ -209,7 +252,7 @@ void AddCommunication(const SummaryRows& of, const OperatorRow& each, const std:
   row.Int(0);
   constexpr int kColumnsWithout = 9;  // mix blocks, HF32, tensors, context
   for (int i = 0; i < kColumnsWithout; ++i) row.Text(kNotKnown);
-  AddCounters(model, each, of.shown, &row);
+  AddCounters(model, each, of.counters, &row);
   row.End();
 }
 
@@ -243,21 +286,9 @@ void AddTaskTime(const Model& model, const TaskRow& task, std::string* out) {
   row.Time(task.start_ns).Time(task.end_ns).End();
 }
 
-std::string CounterColumns(const PmuGroup* shown) {
-  if (shown == nullptr) return {};
-  std::string names = shown->one_core ? ",aicore_time(us),total_cycles" : ",aicore_time(us),aic_total_cycles";
-  for (const operators::PmuColumn* column : shown->aic.Summary()) names += "," + column->name;
-  if (!shown->one_core) names += ",aiv_time(us),aiv_total_cycles";
-  for (const operators::PmuColumn* column : shown->aiv.Summary()) names += "," + column->name;
-  if (shown->cube_utilization) names += ",cube_utilization(%)";
-  return names;
-}
-
 // op_summary, and what is counted over its rows, which it returns.
 OperatorRowsPtr AddSummaries(const Model& model, int64_t begin_ns, std::vector<OperatorCsv>* csvs) {
-  // All devices are counted alike.
-  const PmuGroup* shown = model.device_pmu.empty() ? nullptr : &model.device_pmu.begin()->second.group;
-  const auto made = std::make_shared<const SummaryRows>(model, shown);
+  const auto made = std::make_shared<const SummaryRows>(model);
   OperatorRowsPtr rows(made, &made->rows);
   const auto add = [made](size_t at, std::string* out) {
     const auto add_row = made->rows[at].communication != nullptr ? AddCommunication : AddOperator;
@@ -266,8 +297,8 @@ OperatorRowsPtr AddSummaries(const Model& model, int64_t begin_ns, std::vector<O
   csvs->push_back({"op_summary",
                    "Model ID,Task ID,Stream ID,Op Name,OP Type,OP State,Task Type,Task Start Time(us),Task Duration(us),"
                    "Task Wait Time(us),Block Num,Mix Block Num,HF32 Eligible,Input Shapes,Input Data Types,Input Formats,"
-                   "Output Shapes,Output Data Types,Output Formats,Context ID" + CounterColumns(shown),
-                   rows->size(), add});
+                   "Output Shapes,Output Data Types,Output Formats,Context ID", rows->size(), add});
+  for (const std::string& name : made->counters.names) csvs->back().columns += "," + name;
   std::ranges::move(FrameworkCsvs(model, csvs->back(), rows), std::back_inserter(*csvs));
   csvs->push_back(OperatorStatistic(model, *rows, begin_ns));
   csvs->push_back(CommunicationStatistic(model, *rows));

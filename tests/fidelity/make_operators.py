@@ -85,6 +85,7 @@ class Operators(Prof):
         super().__init__(parent, chip, Options(only=(), **options), devices=devices)
         self.level, self.wrap, self.executions, self.phases = level, wrap, executions, phases
         self.metrics = metrics  # None: no counters; else the group, of EVENTS
+        self.metrics_of = {}    # of devices that count another one
         self.counts = {}        # (slot, execution, "aic"/"aiv"): (cycles, counters, MHz)
         self.mhz = float(HWTS_MHZ[chip])
         self.names = {}
@@ -222,9 +223,10 @@ class Operators(Prof):
         path = os.path.join(self.folder(place), "sample.json")
         sample = read_json(path)
         sample["prof_level"] = self.level
-        if self.metrics:
-            sample.update(ai_core_metrics=self.metrics, aiv_metrics=self.metrics,
-                          ai_core_profiling_events=EVENTS[self.metrics][0], aiv_profiling_events=EVENTS[self.metrics][1])
+        metrics = self.metrics_of.get(place, self.metrics)
+        if metrics:
+            sample.update(ai_core_metrics=metrics, aiv_metrics=metrics,
+                          ai_core_profiling_events=EVENTS[metrics][0], aiv_profiling_events=EVENTS[metrics][1])
         self.put(place, "sample.json", json.dumps(sample))
         if place == "host":
             return

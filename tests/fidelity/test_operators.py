@@ -422,6 +422,18 @@ class OperatorTest(OperatorCase):
             self.assertEqual(row[21:], expected_counters(dump, slot, header[21:], run))
         self.assertEqual(set(seen.values()), {2})
 
+    def test_devices_that_count_different_groups(self):
+        groups = ("Memory", "ArithmeticUtilization")
+        dump = self.make(slots=12, devices=(0, 1), metrics=groups[0])
+        dump.metrics_of[1] = groups[1]
+        header, *rows = self.export(dump).rows("op_summary")
+        self.assertEqual(header[21:], list(dict.fromkeys(name for group in groups for name in PMU_HEADERS[group])))
+        for row in rows:
+            slot = next(s for s in dump.slots if [str(s.device), s.name or s.kernel] == [row[0], row[4]])
+            dump.metrics = groups[slot.device]
+            own = dict(zip(PMU_HEADERS[dump.metrics], expected_counters(dump, slot, PMU_HEADERS[dump.metrics])))
+            self.assertEqual(row[21:], [own.get(name, "N/A") for name in header[21:]])
+
     def test_an_event_that_was_not_counted(self):
         """N/A; the vendor's analyser leaves out all tables of operators, and so do we when asked to."""
         dump = self.make(slots=24, metrics="Memory")
