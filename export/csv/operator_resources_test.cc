@@ -40,5 +40,16 @@ TEST(OperatorResources, OnlyMemoryOfTheWindow) {
   EXPECT_EQ(Csv(model, "operator_memory"), "host,N/A,2.0,2.000\t,2.0,0.0,0.0,0.0,0.0,NPU:0\n");
 }
 
+// The files of one age are read before those of the other; memory of the host may have the same address.
+TEST(OperatorResources, TheNextFreeIsFoundByTime) {
+  Model model(operators::HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  MemoryRecord of_host = RecordOf(2000, 1, -1024);
+  of_host.device_type = 0;
+  model.host.memory.memory = {RecordOf(4000, 1, -1024), RecordOf(5000, 1, 2048), RecordOf(1000, 1, 1024), of_host,
+                              RecordOf(9000, 1, -2048)};
+  EXPECT_EQ(Csv(model, "operator_memory"),
+            "host,N/A,2.0,5.000\t,4.0,0.0,0.0,0.0,0.0,NPU:0\nhost,N/A,1.0,1.000\t,3.0,0.0,0.0,0.0,0.0,NPU:0\n");
+}
+
 }  // namespace
 }  // namespace profd::exporting::csv

@@ -1,7 +1,8 @@
 #include "export/operators/memory_records.h"
 
+#include <algorithm>
 #include <map>
-#include <utility>
+#include <tuple>
 
 namespace profd::exporting::operators {
 
@@ -24,18 +25,24 @@ void MemoryRecords::AddPlanned(const RecordView& record) {
 }
 
 std::vector<Allocation> MemoryRecords::Allocations() const {
+  // Files of either age have records, one file behind the other.
+  std::vector<const MemoryRecord*> by_time;
+  by_time.reserve(memory.size());
+  for (const MemoryRecord& record : memory) by_time.push_back(&record);
+  std::ranges::stable_sort(by_time, {}, &MemoryRecord::time);
   std::vector<Allocation> made;
-  std::map<std::pair<uint32_t, uint64_t>, size_t> open;  // by device and address
-  for (const MemoryRecord& record : memory) {
-    const std::pair key(record.device, record.address);
-    if (record.bytes >= 0) {
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, size_t> open;  // by kind of device, device and address
+  for (const MemoryRecord* record : by_time) {
+    const std::tuple key(record->device_type, record->device, record->address);
+    if (record->bytes >= 0) {
       open[key] = made.size();
-      made.push_back({&record, nullptr});
+      made.push_back({record, nullptr});
     } else if (const auto found = open.find(key); found != open.end()) {
-      made[found->second].freed = &record;
+      made[found->second].freed = record;
       open.erase(found);
     }
   }
+  std::ranges::sort(made, {}, &Allocation::taken);
   return made;
 }
 
