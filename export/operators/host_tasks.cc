@@ -263,7 +263,7 @@ class Builder {
  public:
   Builder(HostData* data, bool detailed, size_t calls_per_piece)
       : data_(*data), detailed_(detailed), calls_per_piece_(calls_per_piece), launches_(data, &made_) {
-    for (const CaptureRecord& capture : data_.captures) captures_[{capture.device, capture.stream}].push_back(capture);
+    for (const CaptureRecord& capture : data_.captures) AddCapture(capture);
   }
 
   HostTasks Build() {
@@ -276,6 +276,18 @@ class Builder {
   }
 
  private:
+  // The record of a graph's end has no stream (operator-data a.2): it is that of all the graph's streams.
+  void AddCapture(const CaptureRecord& capture) {
+    if (!capture.ended) {
+      captures_[{capture.device, capture.stream}].push_back(capture);
+      return;
+    }
+    for (auto& [place, of_stream] : captures_) {
+      const CaptureRecord& last = of_stream.back();
+      if (place.first == capture.device && last.model == capture.model && !last.ended) of_stream.push_back(capture);
+    }
+  }
+
   // By thread and time.
   std::vector<Piece> Cut() const {
     std::vector<Piece> pieces;

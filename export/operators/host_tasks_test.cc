@@ -143,5 +143,31 @@ TEST(HostTasksTest, TheLastRecordsDescribeTheOperator) {
   EXPECT_EQ(made.tasks[1].context, 8u);
 }
 
+// The end of a captured graph names its model and no stream.
+TEST(HostTasksTest, AGraphIsOverOnAllItsStreams) {
+  constexpr uint16_t kNoStream = 65535;
+  HostData data([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false);
+  data.captures = {{10, 0, 5, 7, false}, {11, 0, 6, 7, false}, {12, 0, 8, 9, false}, {13, 1, 5, 7, false},
+                   {20, 0, kNoStream, 7, true}, {30, 0, 5, 11, false}};
+  struct Case {
+    uint64_t time;
+    uint16_t device, stream;
+    uint64_t model;
+  };
+  constexpr Case kCases[] = {{9, 0, 5, kNoModel},  {15, 0, 5, 7},  {16, 0, 6, 7}, {21, 0, 5, kNoModel},
+                             {22, 0, 6, kNoModel}, {23, 0, 8, 9}, {24, 1, 5, 7}, {31, 0, 5, 11}};
+  for (const Case& each : kCases) {
+    TaskRecord task;
+    task.time = each.time;
+    task.device = each.device;
+    task.stream = each.stream;
+    data.tasks.push_back(task);
+  }
+  data.Finish();
+  const HostTasks made = BuildHostTasks(&data, true);
+  ASSERT_EQ(made.tasks.size(), std::size(kCases));
+  for (size_t i = 0; i < std::size(kCases); ++i) EXPECT_EQ(made.tasks[i].model, kCases[i].model) << kCases[i].time;
+}
+
 }  // namespace
 }  // namespace profd::exporting::operators
