@@ -38,29 +38,32 @@ Json LocationOf(const Json& frame) {
   return location;
 }
 
-std::string MessageOf(const Json& finding) {
+std::string MessageOf(const Json& finding, Language language) {
   std::string text = fmt::format("{}: {}", finding["title"].get<std::string>(),
                                  finding["evidence"].get<std::string>());
   if (!finding["cost_ms"].is_null())
-    text += fmt::format(" ({:.3f} ms per step)", finding["cost_ms"].get<double>());
+    text += fmt::format(" ({:.3f} {})", finding["cost_ms"].get<double>(),
+                        (finding["cost_of"] == "step" ? Text("ms per step", "毫秒/step")
+                                                      : Text("ms in all", "毫秒（全程）"))
+                            .In(language));
   for (const Json& advice : finding["advice"]) text += "\n- " + advice.get<std::string>();
   return text;
 }
 
-Json ResultOf(const Json& finding, size_t rule) {
+Json ResultOf(const Json& finding, size_t rule, Language language) {
   const std::string priority = finding["priority"].get<std::string>();
   Json result = {{"ruleId", finding["check"]},
                  {"ruleIndex", rule},
                  {"kind", priority == "info" ? "informational" : "fail"},
                  {"level", LevelOf(priority)},
-                 {"message", {{"text", MessageOf(finding)}}}};
-  for (const char* property : {"dimension", "priority", "rank", "step", "cost_ms", "at_ns"})
+                 {"message", {{"text", MessageOf(finding, language)}}}};
+  for (const char* property : {"dimension", "priority", "rank", "step", "cost_ms", "cost_of", "at_ns"})
     result["properties"][property] = finding[property];
   return result;
 }
 
-void AddResults(const Json& finding, size_t rule, Json* results) {
-  const Json result = ResultOf(finding, rule);
+void AddResults(const Json& finding, size_t rule, Language language, Json* results) {
+  const Json result = ResultOf(finding, rule, language);
   if (finding["places"].empty()) results->push_back(result);
   for (const Json& place : finding["places"]) {
     Json here = result;
@@ -85,7 +88,7 @@ Json Sarif(const Json& findings, std::string_view version, Language language) {
   Json results = Json::array();
   for (const Json& finding : findings) {
     const auto rule = std::ranges::find(Checks(), finding["check"].get<std::string>(), &Check::id);
-    AddResults(finding, static_cast<size_t>(rule - Checks().begin()), &results);
+    AddResults(finding, static_cast<size_t>(rule - Checks().begin()), language, &results);
   }
   const Json driver = {
       {"name", "profctl advise"}, {"version", version}, {"rules", std::move(rules)}};

@@ -284,11 +284,17 @@ std::vector<Json> Problems(const Json& findings) {
   return rows;
 }
 
-std::vector<std::string> ProblemColumns(Language language) {
+// Costs of all findings are of the same.
+Text CostColumn(const Json& findings) {
+  const bool of_run = !findings.empty() && findings.front()["cost_of"] == "run";
+  return of_run ? Text("cost (ms in all)", "代价（ms，全程）") : Text("cost (ms per step)", "代价（ms/step）");
+}
+
+std::vector<std::string> ProblemColumns(const Json& findings, Language language) {
   std::vector<std::string> columns;
   for (const Text& each :
        {Text("category", "维度"), Text("description", "描述"), Text("suggestion", "建议"),
-        Text("problem count", "问题数"), Text("cost (ms per step)", "代价（ms/step）"),
+        Text("problem count", "问题数"), CostColumn(findings),
         Text("priority", "优先级"), Text("check", "检查项"), Text("rank", "rank"),
         Text("code", "代码"), Text("place", "位置")}) {
     columns.emplace_back(each.In(language));
@@ -310,7 +316,7 @@ Status WriteXlsx(const Json& findings, Language language, const std::string& pat
   Book book(path, language, limits);
   if (!book.ok()) return Status(StatusCode::kResourceExhausted, "no memory for the workbook");
   const std::string first(Text("problems", "问题综述").In(language));
-  book.AddSheet(first, ProblemColumns(language), Problems(findings), true);
+  book.AddSheet(first, ProblemColumns(findings, language), Problems(findings), true);
   for (const Json& each : findings) {
     if (each["table"]["rows"].empty()) continue;
     std::vector<std::string> columns;

@@ -56,6 +56,7 @@ Json FindingOf(std::string_view check, std::string_view title, Json rows) {
           {"priority", "low"},
           {"rank", nullptr},
           {"cost_ms", nullptr},
+          {"cost_of", "step"},
           {"title", title},
           {"evidence", "e"},
           {"advice", Json::array()},

@@ -169,7 +169,7 @@ Json TextsIn(const std::vector<TranslatedText>& texts, Language language) {
   return made;
 }
 
-Json ToJson(const Check& check, const Rank& rank, const Finding& finding, Language language) {
+Json ToJson(const Check& check, const Run& run, const Rank& rank, const Finding& finding, Language language) {
   std::vector<std::string> stacks = finding.stacks;
   if (stacks.empty() && finding.at_ns && HappensOnHost(check.dimension)) stacks.emplace_back(StackAt(rank, *finding.at_ns));
   Json json = {{"check", check.id},
@@ -178,6 +178,7 @@ Json ToJson(const Check& check, const Rank& rank, const Finding& finding, Langua
                {"rank", check.of_run ? Json() : OrNull(rank.rank)},
                {"step", OrNull(finding.step)},
                {"cost_ms", OrNull(finding.cost_ms)},
+               {"cost_of", HasSteps(run) ? "step" : "run"},
                {"title", finding.title.In(language)},
                {"evidence", finding.evidence.In(language)},
                {"advice", TextsIn(finding.advice, language)},
@@ -252,7 +253,7 @@ Json Advise(const Run& run, const Run* baseline_or_null, const Limits& limits, L
     }
     input.cluster = &cluster;
     if (check.dimension == Dimension::kComparison) choice.Compare(baseline_or_null, check.find == CheckApiCompare, &input);
-    if (const std::optional<Finding> finding = check.find(input)) found.push_back({finding->priority, ToJson(check, rank, *finding, language)});
+    if (const std::optional<Finding> finding = check.find(input)) found.push_back({finding->priority, ToJson(check, run, rank, *finding, language)});
   }
   Merge(&found);
   std::ranges::stable_sort(found, {}, &RankedFinding::priority);

@@ -26,7 +26,7 @@ std::string_view PriorityWord(Priority priority);
 
 struct Finding {
   Priority priority = Priority::kInfo;
-  std::optional<double> cost_ms = std::nullopt;  // of a step
+  std::optional<double> cost_ms = std::nullopt;  // of a step; of all that was recorded where the run has none
   TranslatedText title = {};
   TranslatedText evidence = {};
   std::vector<TranslatedText> advice = {};

@@ -33,7 +33,9 @@ profd.adviceWords = {
   finding: {en: 'Finding', zh: '问题'},
   rank: {en: 'Rank', zh: 'Rank'},
   cost: {en: 'Cost (ms per step)', zh: '代价（ms/step）'},
+  costInAll: {en: 'Cost (ms in all)', zh: '代价（ms，全程）'},
   perStep: {en: 'ms per step', zh: '毫秒/step'},
+  inAll: {en: 'ms in all', zh: '毫秒（全程）'},
   timeline: {en: 'On the timeline', zh: '在时间线上查看'},
   code: {en: 'Code to paste', zh: '可粘贴的代码'},
   copy: {en: 'Copy', zh: '复制'},
@@ -74,7 +76,7 @@ profd.findingPanel = function (finding) {
     {href: profd.address('timeline', {rank: Math.max(index, 0), at: finding.at_ns})}, profd.adviceWord('timeline')));
   const facts = [profd.adviceWord(finding.dimension), finding.check];
   if (finding.rank !== null) facts.push('rank ' + finding.rank);
-  if (finding.cost_ms !== null) facts.push(profd.number(finding.cost_ms, 3) + ' ' + profd.adviceWord('perStep'));
+  if (finding.cost_ms !== null) facts.push(profd.number(finding.cost_ms, 3) + ' ' + profd.adviceWord(finding.cost_of === 'run' ? 'inAll' : 'perStep'));
   const panel = profd.panel(finding.title, profd.element('p', {}, profd.priorityLabel(finding.priority), ' ' + facts.join(', ')),
     profd.element('p', {}, finding.evidence.replace(/^rank /, 'Rank ') + (profd.adviceLanguage() === 'zh' ? '。' : '.')),
     finding.merged.length ? profd.element('ul', {class: 'merged'}, finding.merged.map((each) =>
@@ -112,7 +114,8 @@ profd.showFinding = function (check) {
 };
 
 profd.adviceList = function (findings) {
-  return profd.panel(profd.adviceWord('findings'), profd.plainTable(['priority', 'dimension', 'finding', 'rank', 'cost'].map(profd.adviceWord), 3,
+  const cost = findings[0].cost_of === 'run' ? 'costInAll' : 'cost';
+  return profd.panel(profd.adviceWord('findings'), profd.plainTable(['priority', 'dimension', 'finding', 'rank', cost].map(profd.adviceWord), 3,
     findings.map((finding) => profd.element('tr', {}, profd.element('td', {}, profd.priorityLabel(finding.priority)),
       profd.element('td', {}, profd.adviceWord(finding.dimension)),
       profd.element('td', {class: 'name'}, profd.element('a', {href: profd.address('advice', {finding: finding.check}), onclick: () => profd.showFinding(finding.check)}, finding.title)),

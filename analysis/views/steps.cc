@@ -133,6 +133,14 @@ double StepsOf(const Rank& rank) {
   return std::max(steps, 1.0);
 }
 
+bool HasSteps(const Rank& rank) {
+  return !rank.steps.empty() || std::ranges::any_of(rank.shares, [](const auto& each) { return each.first >= 0; });
+}
+
+bool HasSteps(const Run& run) {
+  return std::ranges::any_of(run.ranks, [](const auto& rank) { return HasSteps(*rank); });
+}
+
 std::optional<MeanStep> MeanWholeStepOf(const Rank& rank) {
   const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   // Its length, and what it was made of where that is known.

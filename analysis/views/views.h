@@ -105,5 +105,8 @@ std::optional<MeanStep> MeanWholeStepOf(const Rank& rank);
 // What values per step are divided by: the steps, those of a dump only as far as the device was recorded in them (they
 // may have begun long before). At least 1.
 double StepsOf(const Rank& rank);
+// Whether a rank has steps; else values per step are of all that was recorded.
+bool HasSteps(const Rank& rank);
+bool HasSteps(const Run& run);
 
 }  // namespace profd::analysis

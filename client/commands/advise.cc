@@ -110,10 +110,6 @@ void PrintFindingTable(const Io& io, const Json& finding) {
   if (shown < rows.size()) io.out << fmt::format("  … {} more; all with --json or -o DIR\n", rows.size() - shown);
 }
 
-bool HasSteps(const analysis::Run& run) {
-  return std::ranges::any_of(run.ranks, [](const auto& rank) { return !rank->steps.empty() || !rank->shares.empty(); });
-}
-
 // `per_step`: else costs are of all that was recorded.
 void PrintFindings(const Io& io, const Json& findings, analysis::Language language, bool per_step) {
   if (findings.empty()) {
@@ -170,7 +166,7 @@ void Print(const Io& io, const Advice& advice, const AdviseCommand& command, boo
     io.out << JsonText(advice.json, true) << std::endl;
     return;
   }
-  PrintFindings(io, advice.json["findings"], advice.language, HasSteps(advice.run));
+  PrintFindings(io, advice.json["findings"], advice.language, analysis::HasSteps(advice.run));
   if (analysis::LacksOperators(advice.run)) io.out << '\n' << analysis::kLacksOperators.In(advice.language) << '\n';
   if (command.out) io.out << "\nwritten: " << Printable(*command.out) << "/advice.html, advice.xlsx, advice.json and advice.sarif\n";
   io.out.flush();

@@ -86,6 +86,23 @@ class Reports(AdviseCase):
         summary = book["Overall Summary"]
         self.assertIn(summary.formats[1][2][0], (10, "0.00%"))
 
+    def test_costs_of_runs_without_steps_are_of_all_that_was_recorded(self):
+        events = [x("GC", 10_000 * i, 3000, cat="GC") for i in range(3)]
+        steps = [x(f"ProfilerStep#{i}", 20_000 * i, 20_000) for i in range(2)]
+        for name, more, of, cost, column, words in (("bare", [], "run", 9, "cost (ms in all)", "(9.000 ms in all)"),
+                                                    ("steps", steps, "step", 4.5, "cost (ms per step)", "(4.500 ms per step)")):
+            run = self.run_of(events + more, name=name)
+            got, out = self.report(run, "--force")
+            [finding] = got["findings"]
+            self.assertEqual((finding["cost_of"], finding["cost_ms"]), (of, cost))
+            problems = Workbook(os.path.join(out, "advice.xlsx")).sheets[0]
+            self.assertEqual((problems.rows[0][4], problems.rows[1][4]), (column, cost))
+            [result] = read_json(out, "advice.sarif")["runs"][0]["results"]
+            self.assertIn(words, result["message"]["text"])
+            self.assertEqual(result["properties"]["cost_of"], of)
+            chinese = profctl("advise", run, "--format", "sarif", "--language", "zh").stdout
+            self.assertIn("毫秒（全程）" if of == "run" else "毫秒/step", chinese)
+
     def test_values_too_long_for_a_cell(self):
         name = "n" * 40_000
         run = self.run_of([], kernel_details__csv=self.kernels((name, "Index", "AI_CPU", 5000, 0, "static", "F")))
