@@ -141,6 +141,13 @@ class ClusterReader {
     });
   }
 
+  // As in the text, ranks' indexes of parallelism are not in all tables.
+  static std::string SelectSteps(const Database& database) {
+    return fmt::format("SELECT step, \"index\", computing, communication, communication_not_overlapped, free, overlapped, stage, bubble, "
+                       "communication_not_overlapped_and_exclude_receive, preparing, {} FROM ClusterStepTraceTime WHERE type = 'rank'",
+                       database.HasColumn("ClusterStepTraceTime", "dp_index") ? "dp_index, pp_index, tp_index" : "NULL, NULL, NULL");
+  }
+
   void ReadTables() {
     const fs::path path = directory_ / kClusterDatabase;
     Result<Database> database = Database::Open(path);
@@ -150,10 +157,7 @@ class ClusterReader {
       const Status status = database->Each(sql, take);
       if (!status.ok()) AddProblem(path, status.message());
     };
-    run("ClusterStepTraceTime",
-        "SELECT step, \"index\", computing, communication, communication_not_overlapped, free, overlapped, stage, bubble, "
-        "communication_not_overlapped_and_exclude_receive, preparing, dp_index, pp_index, tp_index FROM ClusterStepTraceTime WHERE type = 'rank'",
-        [this](const Row& row) { TakeStep(row); });
+    run("ClusterStepTraceTime", SelectSteps(*database), [this](const Row& row) { TakeStep(row); });
     if (steps_left_out_ > 0) AddProblem(path, RowsWithoutShares("ClusterStepTraceTime", steps_left_out_));
     // Times and bandwidth are of the same operation by these.
     using Key = std::tuple<Rank*, std::string, std::string, std::string>;

@@ -332,6 +332,17 @@ class Untrusted(ClusterCase):
         self.assertIn("ClusterStepTraceTime: 1 row makes no sense", found)
         self.assertIn("no such column", found)
 
+    def test_database_without_indexes_of_parallelism(self):
+        path = self.write("a", "cluster_analysis.db", text="")
+        with sqlite3.connect(path) as database:
+            database.executescript("""CREATE TABLE ClusterStepTraceTime(step, type, "index", computing, communication_not_overlapped, overlapped, communication, free, stage, bubble,
+                communication_not_overlapped_and_exclude_receive, preparing);
+                INSERT INTO ClusterStepTraceTime VALUES('1', 'rank', '0', 5000, 2000, 0, 2000, 1000, 8000, 0, 2000, 5);""")
+        got = analyze(self.folder)
+        self.assertEqual(got["problems"], [])
+        [step] = got["ranks"][0]["steps"]
+        self.assertEqual([step[name] for name in ("computing_ms", "uncovered_communication_ms", "free_ms")], [5, 2, 1])
+
 
 @unittest.skipUnless(os.path.isdir(SHARED_DATA), "the data with known answers is not there")
 class VendorsOutput(ClusterCase):
