@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/text.h"
 
@@ -97,7 +98,7 @@ std::optional<Overall> OverallOf(const Rank& rank) {
   all.computing = of(OverlapKind::kComputing);
   all.communication = of(OverlapKind::kCommunication);
   all.uncovered = of(OverlapKind::kNotOverlapped);
-  all.free = total - all.computing - all.uncovered;
+  all.free = Ms(std::llround((total - all.computing - all.uncovered) * 1e6));  // what is 0 is not a little below it
   return Overall{total, all};
 }
 

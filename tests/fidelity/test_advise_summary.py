@@ -36,6 +36,13 @@ class Summary(AdviseCase):
         fused = parts(self.kinds([("a", "MatmulAllReduce", "MIX_AIC", 100, 0, 20, 30, 15), ("b", "AllGatherMatmul", "MIX_AIC", 70)], name="fused"))
         self.assertEqual([round(value, 6) for value in fused["computing: fused with communication"][::2]], [0.115, 2])
 
+    def test_no_free_time(self):
+        """0.8 ms of computing in 1 ms of communication."""
+        run = self.run_of([], kernel_details__csv=self.kernels(("a", "Mul", "AI_VECTOR_CORE", 800, 0.9, "static", "F")),
+                          communication__json=self.collectives(("hcom_a__1_1_1", 1, {}, 0)))
+        self.assertEqual(parts(run)["free"][:2], [0, 0])
+        self.assertIn("free 0.000 ms", found(run)["overall_summary"]["evidence"])
+
     def test_by_framework_operator(self):
         """What an operator of the framework launched is of its kind, whatever its type says."""
         def flow(number, kernel, later=0):
