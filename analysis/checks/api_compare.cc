@@ -43,8 +43,9 @@ void AddApis(const Rank& rank, Apis* apis) {
 std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   Apis mine;
   Apis other;
-  for (const Rank* rank : input.compared) AddApis(*rank, &mine);
-  for (const Rank* rank : input.compared_with) AddApis(*rank, &other);
+  const Sides sides = SidesOf(input, [](const Rank& rank) { return std::ranges::any_of(rank.slices, &Slice::is_operator); });
+  for (const Rank* rank : sides.mine) AddApis(*rank, &mine);
+  for (const Rank* rank : sides.other) AddApis(*rank, &other);
   if (mine.empty() || other.empty()) return std::nullopt;
   Apis all = mine;
   all.insert(other.begin(), other.end());
@@ -54,14 +55,12 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
                      "total_ratio", "self_ratio", "mean_ratio", "calls_ratio"};
   std::vector<std::pair<double, Json>> rows;
   double slower_ms = 0;  // of a step and rank
-  const double mine_per = StepsOfAll(input.compared);
-  const double other_per = StepsOfAll(input.compared_with);
-  const double steps = mine_per / other_per;
+  const double steps = sides.mine_per / sides.other_per;
   for (const auto& [name, unused] : all) {
     const auto find = [&key = name](const Apis& apis) { return apis.contains(key) ? apis.at(key) : Times(); };
     const Times a = find(mine);
     const Times b = find(other);
-    slower_ms += std::max(0.0, Ms(a.self_ns) / mine_per - Ms(b.self_ns) / other_per);
+    slower_ms += std::max(0.0, Ms(a.self_ns) / sides.mine_per - Ms(b.self_ns) / sides.other_per);
     Json row = {name};
     for (const Times* times : {&a, &b}) {
       for (const Json& value : {Json(Ms(times->total_ns)), Json(Ms(times->self_ns)), Json(times->MeanMs()), Json(times->calls)}) row.push_back(value);
@@ -74,9 +73,11 @@ std::optional<Finding> CheckApiCompare(const CheckInput& input) {
   }
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
-  finding.cost_ms = slower_ms;
-  finding.evidence = Translate({"{} beside {}: what the host spends more on takes {:.3f} ms more of a step", "{} 与 {} 对比：Host 侧变慢的部分使每个 step 多耗时 {:.3f} ms"}, input.compared_name,
-                         input.compared_with_name, *finding.cost_ms);
+  finding.cost_ms = ComparedCost(input, sides, slower_ms);
+  finding.evidence = sides.of_steps ? Translate({"{} beside {}: what the host spends more on takes {:.3f} ms more of a step", "{} 与 {} 对比：Host 侧变慢的部分使每个 step 多耗时 {:.3f} ms"},
+                                                input.compared_name, input.compared_with_name, slower_ms)
+                                    : Translate({"{} beside {}: what the host spends more on takes {:.3f} ms more of all that a rank recorded", "{} 与 {} 对比：Host 侧变慢的部分使每个 rank 的全部采集多耗时 {:.3f} ms"},
+                                                input.compared_name, input.compared_with_name, slower_ms);
   finding.advice = {Text("Look at what is called more often, and at what takes longer for the same number of calls.", "关注调用次数变多的 API，以及次数相同但耗时变长的 API。")};
   return finding;
 }

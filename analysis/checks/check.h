@@ -133,8 +133,18 @@ double StepLengthMs(const CheckInput& input);
 double PerStep(const Rank& rank, double ms);
 // The same of events within `input.step`.
 inline double CostOf(const CheckInput& input, double ms) { return input.step == nullptr ? PerStep(input.rank, ms) : ms; }
-// Steps of all ranks added up, each as far as it was recorded.
-double StepsOfAll(const std::vector<const Rank*>& ranks);
+// What is compared: those ranks of both sides that have it, and what their sums are divided by: steps, of ranks that have
+// steps; where a side has none, ranks.
+struct Sides {
+  std::vector<const Rank*> mine;
+  std::vector<const Rank*> other;
+  bool of_steps = false;
+  double mine_per = 0;
+  double other_per = 0;
+};
+Sides SidesOf(const CheckInput& input, bool (*has)(const Rank& rank));
+// The cost of `slower_ms`; of a step nothing is known where only the run has steps.
+std::optional<double> ComparedCost(const CheckInput& input, const Sides& sides, double slower_ms);
 // Marks may have been recorded for longer than the device was: whether what began then is a part of those steps.
 bool IsInSteps(const Rank& rank, int64_t start_ns);
 // All calls on the host whose names are meant, within `input.step`.

@@ -87,10 +87,27 @@ double StepLengthMs(const CheckInput& input) {
 
 double PerStep(const Rank& rank, double ms) { return ms / StepsOf(rank); }
 
-double StepsOfAll(const std::vector<const Rank*>& ranks) {
-  double steps = 0;
-  for (const Rank* rank : ranks) steps += StepsOf(*rank);
-  return steps;
+Sides SidesOf(const CheckInput& input, bool (*has)(const Rank& rank)) {
+  const auto has_not = [has](const Rank* rank) { return !has(*rank); };
+  const auto has_steps = [](const Rank* rank) { return HasSteps(*rank); };
+  Sides sides{input.compared, input.compared_with};
+  std::erase_if(sides.mine, has_not);
+  std::erase_if(sides.other, has_not);
+  sides.of_steps = std::ranges::any_of(sides.mine, has_steps) && std::ranges::any_of(sides.other, has_steps);
+  const auto divisor = [&](std::vector<const Rank*>* ranks) {
+    if (!sides.of_steps) return static_cast<double>(ranks->size());
+    double steps = 0;
+    std::erase_if(*ranks, std::not_fn(has_steps));
+    for (const Rank* rank : *ranks) steps += StepsOf(*rank);
+    return steps;
+  };
+  sides.mine_per = divisor(&sides.mine);
+  sides.other_per = divisor(&sides.other);
+  return sides;
+}
+
+std::optional<double> ComparedCost(const CheckInput& input, const Sides& sides, double slower_ms) {
+  return sides.of_steps || !HasSteps(input.run) ? std::optional(slower_ms) : std::nullopt;
 }
 
 bool IsInSteps(const Rank& rank, int64_t start_ns) {

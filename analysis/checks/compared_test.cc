@@ -61,6 +61,33 @@ TEST(SlowRankTest, FreeTimeIsNotComparedWithoutCommunication) {
   EXPECT_EQ(SlowRankIn(run), computing + ". " + free);
 }
 
+// As many kernels with steps and without are as slow.
+TEST(KernelCompareTest, ComparesRanksWhereASideHasNoSteps) {
+  profd::analysis::Run run;
+  profd::analysis::Run other;
+  AddRank(&run, {});
+  AddRank(&other, {{1, {1, 0}}, {2, {1, 0}}});
+  for (const profd::analysis::Run* of : {&run, &other}) {
+    Rank& rank = *of->ranks.front();
+    const int32_t op = rank.OperatorOf(rank.Text("a"), rank.Text("Mul"), kNoText);
+    rank.executions = {{0, 1'000'000, op}, {1'000'000, 2'000'000, op}};
+  }
+  const Limits limits;
+  CheckInput input{run, *run.ranks.front(), limits};
+  input.compared = {run.ranks.front().get()};
+  input.compared_with = {other.ranks.front().get()};
+  const auto bare = CheckKernelCompare(input);
+  ASSERT_TRUE(bare.has_value());
+  EXPECT_EQ(bare->cost_ms, 0.0);
+  EXPECT_EQ(bare->rows.front()[12], 1.0);
+  AddRank(&run, {{1, {1, 0}}});  // without kernels, it is none of those compared
+  input.compared.push_back(run.ranks.back().get());
+  EXPECT_EQ(CheckKernelCompare(input)->rows.front()[12], 1.0);
+  EXPECT_EQ(CheckKernelCompare(input)->cost_ms, std::nullopt);
+  run.ranks.front()->shares[1] = {2, 0, 0, 0};
+  EXPECT_EQ(CheckKernelCompare(input)->cost_ms, 1.0) << "2 ms of a step beside 1 ms";
+}
+
 // "a", "b", "a", ...: sequences of both overlap themselves and each other.
 TEST(FusibleOperatorsTest, EachExecutionCountsOnce) {
   profd::analysis::Run run;

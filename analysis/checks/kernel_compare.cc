@@ -50,8 +50,9 @@ Json RowOf(const std::pair<std::string, std::string>& key, const Times& mine, co
 }  // namespace
 
 std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
-  const Kernels mine = KernelsOf(input.compared);
-  const Kernels other = KernelsOf(input.compared_with);
+  const Sides sides = SidesOf(input, [](const Rank& rank) { return !rank.executions.empty(); });
+  const Kernels mine = KernelsOf(sides.mine);
+  const Kernels other = KernelsOf(sides.other);
   if (mine.empty() || other.empty()) return std::nullopt;
   Kernels all = mine;
   all.insert(other.begin(), other.end());
@@ -59,22 +60,23 @@ std::optional<Finding> CheckKernelCompare(const CheckInput& input) {
   finding.title = Text("Operators by type, beside the other", "按类型对比计算算子");
   finding.columns = {"type", "core", "total_us", "mean_us", "max_us", "min_us", "calls", "baseline_total_us", "baseline_mean_us", "baseline_max_us",
                      "baseline_min_us", "baseline_calls", "total_ratio", "mean_ratio"};
-  double slower = 0;  // us of a step and rank
-  const double mine_per = StepsOfAll(input.compared);
-  const double other_per = StepsOfAll(input.compared_with);
+  double slower_us = 0;  // of a step and rank
   std::vector<std::pair<double, Json>> rows;
   for (const auto& [key, unused] : all) {
     const auto find = [&key = key](const Kernels& kernels) { return kernels.contains(key) ? kernels.at(key) : Times(); };
     const Times a = find(mine);
     const Times b = find(other);
-    slower += std::max(0.0, a.total_us / mine_per - b.total_us / other_per);
-    rows.emplace_back(b.total_us == 0 ? std::numeric_limits<double>::infinity() : a.total_us / b.total_us, RowOf(key, a, b, mine_per / other_per));
+    slower_us += std::max(0.0, a.total_us / sides.mine_per - b.total_us / sides.other_per);
+    rows.emplace_back(b.total_us == 0 ? std::numeric_limits<double>::infinity() : a.total_us / b.total_us, RowOf(key, a, b, sides.mine_per / sides.other_per));
   }
   std::ranges::stable_sort(rows, std::ranges::greater(), &std::pair<double, Json>::first);
   for (auto& [ratio, row] : rows) finding.rows.push_back(std::move(row));
-  finding.cost_ms = slower / 1000;
-  finding.evidence = Translate({"{} beside {}: what is slower takes {:.3f} ms more of a step and rank", "{} 与 {} 对比：变慢的算子使每个 rank 的每个 step 多耗时 {:.3f} ms"}, input.compared_name, input.compared_with_name,
-                         *finding.cost_ms);
+  finding.cost_ms = ComparedCost(input, sides, slower_us / 1000);
+  finding.evidence = sides.of_steps
+                         ? Translate({"{} beside {}: what is slower takes {:.3f} ms more of a step and rank", "{} 与 {} 对比：变慢的算子使每个 rank 的每个 step 多耗时 {:.3f} ms"}, input.compared_name,
+                                     input.compared_with_name, slower_us / 1000)
+                         : Translate({"{} beside {}: what is slower takes {:.3f} ms more of all that a rank recorded", "{} 与 {} 对比：变慢的算子使每个 rank 的全部采集多耗时 {:.3f} ms"}, input.compared_name,
+                                     input.compared_with_name, slower_us / 1000);
   return finding;
 }
 

@@ -254,6 +254,25 @@ class Advise(AdviseCase):
             row = dict(zip(got["table"]["columns"], got["table"]["rows"][0]))
             self.assertEqual((row["calls"], row["baseline_calls"], row["total_ratio"]), (2, 1, ratio))
 
+    def test_runs_are_compared_as_wholes_where_one_has_no_steps(self):
+        """Ten times the same, with and without steps; a rank without operators is none of them."""
+        def run(name, steps, us):
+            rows = self.kernels(*[("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F")] * 10)
+            host = [x("aten::mul", i * 10**6, us, cat="cpu_op") for i in range(10)]
+            self.run_of([], rank=1, name=name)
+            return self.run_of(host + [x(f"ProfilerStep#{i}", i * 10**6, 10**6) for i in range(steps)], name=name, kernel_details__csv=rows)
+        bare, slow, steps = run("bare", 0, 100), run("slow", 0, 150), run("steps", 10, 100)
+        for mine, other, cost, ratio in ((bare, steps, 0, 1), (slow, steps, 0.5, 1.5), (steps, bare, None, 1), (slow, bare, 0.5, 1.5)):
+            got = found(mine, "--baseline", other)
+            for check, words in (("kernel_compare", "what is slower takes"), ("api_compare", "what the host spends more on takes")):
+                row = dict(zip(got[check]["table"]["columns"], got[check]["table"]["rows"][0]))
+                self.assert_close(row["total_ratio"], ratio, check)
+                if cost is None:
+                    self.assertIsNone(got[check]["cost_ms"])
+                else:
+                    self.assert_close(got[check]["cost_ms"], cost, check)
+                self.assertIn(f"{words} {cost or 0:.3f} ms more of all that a rank recorded", got[check]["evidence"])
+
     def test_kernel_compare(self):
         rows = lambda us: self.kernels(("a", "Mul", "AI_VECTOR_CORE", us, 0.9, "static", "F"), ("b", "Add", "AI_VECTOR_CORE", 10, 0.9, "static", "F"))
         base, run = self.run_of([], name="base", kernel_details__csv=rows(100)), self.run_of([], kernel_details__csv=rows(300))
