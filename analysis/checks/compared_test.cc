@@ -104,5 +104,17 @@ TEST(FusibleOperatorsTest, EachExecutionCountsOnce) {
   EXPECT_EQ(finding->rows[1][5], 15);
 }
 
+// The device is not busy for longer than from begin to end.
+TEST(FusibleOperatorsTest, TimeOfSeveralStreamsCountsOnce) {
+  profd::analysis::Run run;
+  Rank rank;
+  const int32_t op = rank.OperatorOf(rank.Text("a"), kNoText, kNoText);
+  for (int64_t i = 0; i < 40; ++i) rank.executions.push_back({100'000 * (i / 4), 100'000 * (i / 4) + 5'000, op});
+  const Limits limits;
+  const auto finding = CheckFusibleOperators({run, rank, limits});
+  ASSERT_TRUE(finding.has_value());
+  EXPECT_EQ(finding->evidence.en, "1 sequence repeats; from begin to end 0.905 ms, of which the device was busy for 0.050 ms");
+}
+
 }  // namespace
 }  // namespace profd::analysis

@@ -113,7 +113,8 @@ std::map<Key, Sequence> SequencesOf(const Rank& rank) {
   return found;
 }
 
-// Of all sequences together. Where they overlap, each execution counts once.
+// Of all sequences together. Where they overlap, each execution counts once; where executions do (on several streams),
+// the time.
 struct Covered {
   int64_t wall_ns = 0;
   int64_t busy_ns = 0;
@@ -130,7 +131,7 @@ Covered CoveredBy(const Rank& rank, const std::vector<std::pair<Key, Sequence>>&
     const size_t from = std::max(first, next);
     const int64_t start_ns = std::max(first < next ? end_ns : rank.executions[first].start_ns, end_ns);
     for (size_t i = from; i <= last; ++i) {
-      covered.busy_ns += rank.executions[i].end_ns - rank.executions[i].start_ns;
+      covered.busy_ns += std::max(rank.executions[i].end_ns - std::max(rank.executions[i].start_ns, end_ns), int64_t{0});
       end_ns = std::max(end_ns, rank.executions[i].end_ns);
     }
     covered.wall_ns += std::max(end_ns - start_ns, int64_t{0});
