@@ -59,7 +59,7 @@ void AddLiveAdviseFlags(CLI::App* command, LiveAdviseOptions* o) {
   live->excludes("RUN");
   AddValue(command, "--job", o->job, "With --live: only this job", "JOB")->needs(live);
   command->add_flag("--watch", o->watch, "With --live: changes, until Ctrl-C")->needs(live);
-  for (const char* of_runs : {"--baseline", "--limits", "--out", "--fail-on", "--force", "--list"}) live->excludes(of_runs);
+  for (const char* of_runs : {"--baseline", "--from", "--run", "--ranks", "--limits", "--out", "--fail-on", "--language", "--format", "--force", "--list"}) live->excludes(of_runs);
 }
 
 void AddReportCommand(CLI::App* app, ReportCommand* r) {

@@ -136,6 +136,12 @@ class Reports(AdviseCase):
         listed = {check["check"] for check in advise("--list")["checks"]}
         self.assertTrue(all(re.search(schema["properties"]["findings"]["items"]["properties"]["check"]["pattern"], check) for check in listed))
 
+    def test_live_advice_takes_no_options_of_runs(self):
+        """They would be ignored: it is in English, and --json is what prints JSON."""
+        for option, value in (("--format", "sarif"), ("--language", "zh"), ("--from", "clickhouse://localhost/runs"), ("--run", "a"), ("--ranks", "0"), ("--limits", "limits.toml")):
+            error = profctl("--socket", os.path.join(self.folder, "none.sock"), "advise", "--live", option, value, expect=2).stderr
+            self.assertRegex(error, f"--live excludes {option}|{option} excludes --live")
+
     def test_chinese(self):
         run = self.rich()
         english, (chinese, out) = advise(run), self.report(run, "--language", "zh")
