@@ -12,8 +12,17 @@ namespace {
 constexpr int64_t kHostUncertaintyNs = 100'000;
 // No clock is slewed by more; what is beyond was set anew during the session, at an unknown instant.
 constexpr double kMaxSlew = 1e-3;
+// On a busy node so much may lie between two reads of clocks that are meant to be one instant.
+constexpr double kLeastStepNs = 100e6;
 
 }  // namespace
+
+int64_t EndByClockOfStart(int64_t begin_wall_ns, int64_t end_wall_ns, int64_t begin_raw_ns, int64_t end_raw_ns) {
+  const double lasted = static_cast<double>(end_raw_ns) - static_cast<double>(begin_raw_ns);
+  const double set_by = static_cast<double>(end_wall_ns) - static_cast<double>(begin_wall_ns) - lasted;
+  if (begin_wall_ns <= 0 || end_wall_ns <= 0 || !(lasted > 0) || std::fabs(set_by) <= kMaxSlew * lasted + kLeastStepNs) return end_wall_ns;
+  return static_cast<int64_t>(static_cast<uint64_t>(begin_wall_ns) + static_cast<uint64_t>(end_raw_ns) - static_cast<uint64_t>(begin_raw_ns));
+}
 
 void ClockDrift::Add(int64_t t_ns, int64_t correction_ns, int64_t uncertainty_ns) {
   const Point last = points_.empty() ? Point{t_ns, 0} : points_.back();

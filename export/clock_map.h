@@ -33,6 +33,10 @@ struct ClockFacts {
   bool operator==(const ClockFacts&) const = default;
 };
 
+// Wall clock at the end of a dump. Where it was set anew since the start: as it would be without that, for every other
+// time of the dump is so.
+int64_t EndByClockOfStart(int64_t begin_wall_ns, int64_t end_wall_ns, int64_t begin_raw_ns, int64_t end_raw_ns);
+
 // What is to be added to times that were made with the start pair: linear between the later pairs, the
 // slope of the last two continues behind them, for as long again.
 class ClockDrift {

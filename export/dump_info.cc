@@ -285,6 +285,11 @@ void Scan::Complete(Place* place) {
     if (place->chip < 0 && other.chip >= 0 && place->kind != Kind::kOwn) place->chip = other.chip;
   }
   if (place->kind == Kind::kDevice && info_.chip < 0) info_.chip = place->chip;
+  if (info_.manifest) {  // without one the arithmetic is the vendor's
+    ClockFacts& clock = place->clock;
+    auto ns = [](int64_t us) { return static_cast<int64_t>(static_cast<uint64_t>(us) * 1000); };
+    clock.end_us = EndByClockOfStart(ns(clock.begin_us), ns(clock.end_us), clock.begin_raw_ns, clock.end_raw_ns) / 1000;
+  }
   Lacking(*place, has_begin, has_cpu);
 }
 
@@ -299,6 +304,8 @@ Status Scan::Run() {
     info_.job_id = info_.manifest->job_id;
     info_.rank = info_.manifest->rank;
     info_.hostname = info_.manifest->hostname;
+    Manifest& times = *info_.manifest;
+    times.end_wall_ns = EndByClockOfStart(times.start_wall_ns, times.end_wall_ns, times.start_raw_ns, times.end_raw_ns);
   } else if (manifest.status().code() != StatusCode::kNotFound) {
     Problem(std::string(kManifestFile), manifest.status().message(), true);
   }

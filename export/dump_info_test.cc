@@ -99,6 +99,30 @@ TEST_F(DumpInfoTest, ReadsControlFiles) {
   EXPECT_TRUE(info.problems.empty());
 }
 
+// A dump of six seconds, in which wall clock was set an hour back, or two hours ahead: every other time of it is by the
+// clock of its start.
+TEST_F(DumpInfoTest, EndIsByTheClockOfTheStart) {
+  Manifest manifest;
+  manifest.start_wall_ns = 1767225600000000000;
+  manifest.start_raw_ns = 50;
+  manifest.end_raw_ns = 6'000'000'050;
+  for (const int64_t step_s : {-3600, 7200, 0}) {
+    manifest.end_wall_ns = 1767225606000000000 + step_s * 1'000'000'000;
+    Put("profd_manifest.json", Serialize(manifest));
+    Put("device_3/end_info.3", R"({"collectionTimeEnd":")" + std::to_string(manifest.end_wall_ns / 1000) + R"(","clockMonotonicRaw":"6000000050"})");
+    DumpInfo info = Open();
+    ASSERT_TRUE(info.manifest);
+    EXPECT_EQ(info.manifest->end_wall_ns, 1767225606000000000) << step_s;
+    for (const Place& place : info.places) EXPECT_EQ(place.clock.end_us, 1767225606000000) << step_s;
+  }
+}
+
+// Without a manifest it is the vendor's, whose analyser takes the time as it is.
+TEST_F(DumpInfoTest, EndOfTheVendorIsTakenAsItIs) {
+  Put("device_3/end_info.3", R"({"collectionTimeEnd":"1767229206000000","clockMonotonicRaw":"6000000050"})");
+  EXPECT_EQ(Open().places[1].clock.end_us, 1767229206000000);
+}
+
 TEST_F(DumpInfoTest, SortsSlicesByNumber) {
   for (int k : {10, 9, 8}) Data("device_3/data/hbm.data.3.slice_" + std::to_string(k), 10);
   Data("device_3/data/hbm.data.3.slice_8.zst", 5);  // of the same: left out
