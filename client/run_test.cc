@@ -106,6 +106,19 @@ TEST_F(RunTest, AFailedStopDoesNotHideTheExitCode) {
   EXPECT_NE(err().find("something broke"), std::string::npos) << err();
 }
 
+// Without it "done: 0 records" is all there would be to read of a command that was shorter than --in.
+TEST_F(RunTest, WhyASessionNeverBeganIsNamed) {
+  session_.mutable_status()->set_state(v1::Session::STATE_SCHEDULED);
+  daemon_.on_stop = [this](const std::string&) -> Result<v1::Session> {
+    v1::Session done = session_;
+    done.mutable_status()->set_state(v1::Session::STATE_DONE);
+    done.mutable_status()->set_reason("process 77 ended before it started");
+    return done;
+  };
+  EXPECT_EQ(Shell("exit 0", {"--in", "3s"}), 0);
+  EXPECT_NE(err().find("profctl: process 77 ended before it started\n"), std::string::npos) << err();
+}
+
 TEST_F(RunTest, ThePartThatDoesNotRunIsNamed) {
   v1::Outcome* outcome = session_.mutable_status()->add_outcomes();
   outcome->set_collector("hccs");

@@ -75,7 +75,8 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
   if (const std::string removed = RemovedText(session); !removed.empty()) err << "profctl: removed " << Printable(removed) << '\n';
   PrintStatistics(err, session, context.io.err_color());
   PrintNotCollected(context, session);
-  if (!session.status().reason().empty() && ExitForEnded(session) != kExitOk) {
+  const bool never_began = session.status().started_ns() == 0;
+  if (!session.status().reason().empty() && (never_began || ExitForEnded(session) != kExitOk)) {
     err << "profctl: " << Printable(session.status().reason()) << '\n';
   }
   if (!session.status().dump_path().empty())
