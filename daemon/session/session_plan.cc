@@ -224,10 +224,7 @@ class Planner {
 
   // The vendor's semantics: options of the application alone collect in the application alone.
   void PlanApplicationOnly() {
-    // The command of `profctl run` is held until the session runs: it attaches then.
-    const bool starts_with_command = spec_.schedule().has_end_with_pid() &&
-                                     std::ranges::count(plan_.pids, spec_.schedule().end_with_pid()) > 0;
-    plan_.application_only = context_.attached || context_.awaits_processes || starts_with_command;
+    plan_.application_only = context_.attached || context_.awaits_processes || StartsWithCommand(spec_);
     if (plan_.application_only) return;
     // Without a job no process takes part, though some may be attached.
     std::string_view what = spec_.target().job_id().empty() && plan_.pids.empty()
@@ -408,6 +405,10 @@ Status CheckLabel(std::string_view text) {
   const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
   if (printable && text.size() <= kMaxText) return Status::Ok();
   return InvalidArgument(fmt::format("at most {} bytes of UTF-8 without control characters", kMaxText));
+}
+
+bool StartsWithCommand(const v1::SessionSpec& spec) {
+  return spec.schedule().has_end_with_pid() && std::ranges::count(spec.target().pids(), spec.schedule().end_with_pid()) > 0;
 }
 
 bool IsValidJobId(std::string_view text) {

@@ -49,12 +49,12 @@ Status ResolveStep(const SessionTargets& targets, const NodeProcesses& processes
   return Status::Ok();
 }
 
-// Steps are counted on the attached process with the lowest rank.
+// Steps are counted on the attached process with the lowest rank; for a command that is yet to attach, as soon as it has.
 Status CheckSteps(const Session::Request& request, const NodeProcesses& processes) {
   if (!NeedsSteps(request.spec) || request.targets.awaits()) return Status::Ok();
   SessionJob job(nullptr, request.targets, processes, "");
   const TrainingProcess* counting = job.CountingProcess();
-  if (counting == nullptr) return NoCountingProcess();
+  if (counting == nullptr) return StartsWithCommand(request.spec) ? Status::Ok() : NoCountingProcess();
   const std::optional<int64_t> start_step = StartStepOf(request.spec);
   if (!start_step || !counting->step || *counting->step < *start_step) {
     return Status::Ok();

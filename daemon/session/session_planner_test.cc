@@ -52,6 +52,22 @@ TEST_F(SessionPlannerTest, StepsNeedAProcessThatHasNotPassedThem) {
   EXPECT_TRUE(planner_.Plan(As(kAlice), request).ok());
 }
 
+// `profctl run --start-step 5 --steps 2`: its command is held until the answer is there, so that it cannot have attached.
+TEST_F(SessionPlannerTest, StepsOfACommandThatIsHeldAreCountedOnceItAttaches) {
+  for (const char* job : {"", "job"}) {
+    v1::SessionSpec request = Spec(job);
+    request.mutable_target()->set_all(true);
+    request.mutable_target()->add_pids(10);
+    request.mutable_schedule()->set_start_step(5);
+    request.mutable_schedule()->set_steps(2);
+    EXPECT_EQ(planner_.Plan(As(kAlice), request).status().code(), StatusCode::kFailedPrecondition) << job;
+    request.mutable_schedule()->set_end_with_pid(10);
+    EXPECT_TRUE(planner_.Plan(As(kAlice), request).ok()) << job;
+    request.mutable_schedule()->clear_start_step();
+    EXPECT_TRUE(planner_.Plan(As(kAlice), request).ok()) << job;
+  }
+}
+
 TEST_F(SessionPlannerTest, StartsSoManyStepsAfterThePresentOne) {
   TrainingProcess process = Process(10, kAlice, 0, 1);
   process.step = 200;

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 import prof_reader
-from profd_harness import DaemonCase, RUNNER, PROFCTL, eventually, main, scaled
+from profd_harness import BUILD, DaemonCase, RUNNER, PROFCTL, eventually, main, scaled
 
 HCCS = ("--sys-interconnection-freq", "50")
 
@@ -220,6 +220,16 @@ class Sessions(DaemonCase):
         dump = prof_reader.read(final["dump_path"])
         self.assertEqual(dump.problems, [])
         self.assertGreater(len(dump[(0, "hccs.data")]), 5)
+
+    def test_run_of_steps(self):
+        """The command is held until the session waits for its steps, and attaches then."""
+        attach = dict(os.environ, PROFD_ATTACH_SOCKET=os.path.join(self.daemon.base, "attach.sock"), RANK="0", WORLD_SIZE="1")
+        train = os.path.join(BUILD, "bin", "train_example")
+        result = self.daemon.run("run", "--devices", "0", *HCCS, "--start-step", "5", "--steps", "2", "--", train, "--steps", "20", "--step-ms", "50",
+                                 seconds=60, env=attach)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        facts = self.run_facts(result)
+        self.assertEqual((facts["state"], facts["reason"]), ("done", "2 steps (5..6)"))
 
     def test_killed_run_leaves_command_and_session(self):
         """profctl dies, the command continues, and the session ends with it."""
