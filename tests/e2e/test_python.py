@@ -251,6 +251,19 @@ class Python(unittest.TestCase):
         labels = [s["label"] for s in self.d.ctl("list")["sessions"]]
         self.assertEqual(labels.count("decorated"), 2)
 
+    def test_decorated_coroutine(self):
+        """The session ends when it has been awaited, not when it has been made."""
+        result = python("""
+            import asyncio
+            import profd
+            @profd.profile({"sys_interconnection_freq": 50}, label="awaited", strict=True)
+            async def train(n):
+                await asyncio.sleep(0)
+                return n, profd.session(refresh=5.0)["state"]
+            print(*asyncio.run(train(1)))
+        """, self.d)
+        self.assertEqual((result.returncode, result.stdout), (0, "1 running\n"), result.stderr)
+
     def test_profiler(self):
         with tempfile.TemporaryDirectory() as folder:
             summary = answer(python("""

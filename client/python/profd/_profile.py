@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
+import inspect
 import json
 import os
 import re
@@ -271,7 +272,14 @@ class Profile:
             warn(f"dump {dump} not brought to {folder}: {error}")
 
     def __call__(self, function: _Function) -> _Function:
-        """As a decorator: a session of its own for every call."""
+        """As a decorator: a session of its own for every call; of a coroutine, until it has been awaited."""
+        if inspect.iscoroutinefunction(function):
+            @functools.wraps(function)
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                with self._again():
+                    return await function(*args, **kwargs)
+            return cast(_Function, awaited)
+
         @functools.wraps(function)
         def profiled(*args: Any, **kwargs: Any) -> Any:
             with self._again():
