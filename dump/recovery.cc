@@ -233,7 +233,8 @@ int64_t Recovery::LastLine(const std::string& own_file) const {
 
 void Recovery::EndChannels() {
   auto raw_of = [this](int64_t wall_ns) {
-    int64_t raw = same_boot_ ? options_.now_raw_ns - (options_.now_wall_ns - wall_ns)
+    // Wall clock may have been set back since: nothing was written after now all the same.
+    int64_t raw = same_boot_ ? options_.now_raw_ns - std::max<int64_t>(options_.now_wall_ns - wall_ns, 0)
                              : manifest_.start_raw_ns + (wall_ns - manifest_.start_wall_ns);
     return std::max(raw, manifest_.start_raw_ns);
   };

@@ -239,6 +239,17 @@ TEST_F(RecoveryTest, GapsWithoutANoteAreFound) {
   EXPECT_EQ(hccs.gaps.back().host_ns - hccs.gaps.back().from_ns, 400 * kNsPerMs);
 }
 
+TEST_F(RecoveryTest, AClockThatWasSetBackPutsNoEndAheadOfNow) {
+  Make();
+  RecoveryOptions options = Options();
+  options.same_boot = true;
+  options.now_wall_ns = wall_ - 600 * kNsPerSecond;
+  RecoveredDump dump = Recover(options);
+  EXPECT_GE(dump.manifest.end_raw_ns, kRaw);
+  EXPECT_LE(dump.manifest.end_raw_ns, options.now_raw_ns);
+  for (const ManifestGap& gap : ChannelOf(dump, kHbm).gaps) EXPECT_LE(gap.host_ns, options.now_raw_ns);
+}
+
 // The monotonic clock of another boot says nothing about the end.
 TEST_F(RecoveryTest, ARebootIsSaidAndClocksAreNotMixed) {
   Make();
