@@ -15,12 +15,12 @@ constexpr size_t kMaxValueBytes = 120;
 
 // As part of a status message, in which gRPC sends all but printable ASCII as "%XX".
 size_t BytesInMessage(std::string_view text) {
-  const auto escaped = std::count_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e || c == '%'; });
+  const auto escaped = std::ranges::count_if(text, [](char c) { return c < 0x20 || c > 0x7e || c == '%'; });
   return text.size() + 2 * static_cast<size_t>(escaped);
 }
 
 bool IsPlainName(std::string_view name) {
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+  return std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == ',' || c == ' ';
   });
 }

@@ -227,12 +227,11 @@ bool ManualExecutor::RunUntil(const std::function<bool()>& condition) {
 }
 
 size_t ManualExecutor::timers() const {
-  return static_cast<size_t>(std::count_if(
-      time_->waits.begin(), time_->waits.end(), [](const auto& entry) {
-        std::shared_ptr<Timer::Impl> timer = entry.second.timer.lock();
-        return timer != nullptr && timer->generation == entry.second.generation &&
-               timer->callback != nullptr;
-      }));
+  return static_cast<size_t>(std::ranges::count_if(time_->waits, [](const auto& entry) {
+    std::shared_ptr<Timer::Impl> timer = entry.second.timer.lock();
+    return timer != nullptr && timer->generation == entry.second.generation &&
+           timer->callback != nullptr;
+  }));
 }
 
 }  // namespace profd

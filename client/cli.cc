@@ -90,7 +90,7 @@ std::string CommandHint(const CLI::App& app, const std::string& word) {
 std::string DashedFlag(const CLI::App& command, const std::string& argument) {
   std::string flag = argument.substr(0, argument.find('='));
   if (!flag.starts_with("--") || flag.find('_') == std::string::npos) return "";
-  std::replace(flag.begin(), flag.end(), '_', '-');
+  std::ranges::replace(flag, '_', '-');
   const bool known = command.get_option_no_throw(flag) != nullptr;
   return known ? flag : "";
 }
@@ -167,7 +167,7 @@ std::vector<std::string>::const_iterator CommandOfRun(const CLI::App& app,
 // CLI11 speaks in exceptions; they end here. -1 = go on.
 int Parse(CLI::App* app, std::vector<std::string> arguments, const Io& io) {
   // CLI11 takes them from the back.
-  std::reverse(arguments.begin(), arguments.end());
+  std::ranges::reverse(arguments);
   try {
     app->parse(std::move(arguments));
     return -1;

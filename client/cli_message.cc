@@ -37,8 +37,7 @@ constexpr auto kFlags = std::to_array<Flag>({
 
 FieldNames NamesOf(const StartOptions& options) {
   return [&options](std::string_view field) -> std::optional<WrittenField> {
-    const auto* known = std::find_if(kFlags.begin(), kFlags.end(),
-                                     [field](const Flag& flag) { return flag.field == field; });
+    const auto* known = std::ranges::find(kFlags, field, &Flag::field);
     if (known == kFlags.end()) return std::nullopt;
     WrittenField written = {.name = std::string(known->flag), .value = std::nullopt};
     if (known->written != nullptr) written.value = options.*known->written;

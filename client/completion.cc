@@ -109,7 +109,7 @@ WordList FormatNames() {
 
 // The values of profiling options; none of one that takes no words.
 WordList OptionValues(std::string key) {
-  std::replace(key.begin(), key.end(), '-', '_');
+  std::ranges::replace(key, '-', '_');
   const options::Option* option = options::Find(key);
   if (option == nullptr) return {};
   WordList words = Split(option->choices, ',');

@@ -39,7 +39,7 @@ Result<std::string> ParseAddress(const std::string& text) {
     host = host.substr(1, close - 1);
     if (!port.empty() && !port.starts_with(':')) return Malformed(text);
     v6 = true;
-  } else if (std::count(host.begin(), host.end(), ':') > 1) {
+  } else if (std::ranges::count(host, ':') > 1) {
     v6 = true;
   } else if (size_t colon = host.find(':'); colon != std::string_view::npos) {
     port = host.substr(colon);
@@ -50,7 +50,7 @@ Result<std::string> ParseAddress(const std::string& text) {
     return Malformed(text);
   }
   if (host.empty() || host.size() > kMaxHost ||
-      !std::all_of(host.begin(), host.end(), v6 ? IsIpv6Character : IsHostCharacter)) {
+      !std::ranges::all_of(host, v6 ? IsIpv6Character : IsHostCharacter)) {
     return Malformed(text);
   }
   return v6 ? fmt::format("[{}]:{}", host, number) : fmt::format("{}:{}", host, number);

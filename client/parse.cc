@@ -33,7 +33,7 @@ Status BadDevices(std::string_view text, std::string_view item) {
 bool Digits(std::string_view text, size_t at, size_t count, int* out) {
   if (at + count > text.size()) return false;
   std::string_view digits = text.substr(at, count);
-  bool all = std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+  bool all = std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
   return all && ParseNumber(digits, out);
 }
 
@@ -129,7 +129,7 @@ Result<std::vector<uint32_t>> ParseDevices(std::string_view text) {
     uint32_t last = 0;
     if (!ParseRange(item, &first, &last) || last > kMaxDeviceId) return BadDevices(text, item);
     for (uint32_t id = first; id <= last; ++id) {
-      if (std::find(devices.begin(), devices.end(), id) != devices.end()) {
+      if (std::ranges::find(devices, id) != devices.end()) {
         return InvalidArgument(fmt::format("\"{}\": device {} is named twice", text, id));
       }
       devices.push_back(id);

@@ -18,8 +18,7 @@ struct Range {
 };
 template <size_t N>
 bool In(uint32_t c, const std::array<Range, N>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [c](const Range& r) { return c >= r.first && c <= r.last; });
+  return std::ranges::any_of(ranges, [c](const Range& r) { return c >= r.first && c <= r.last; });
 }
 
 // Control (C0, DEL, C1), soft hyphen, zero width and directional marks, line and paragraph
@@ -141,7 +140,7 @@ std::string FormatTime(int64_t epoch_ns) {
 std::string FormatHz(double hz) { return hz == 0 ? "event" : fmt::format("{:.6g} Hz", hz); }
 
 std::string FormatDevices(std::vector<int32_t> devices) {
-  std::sort(devices.begin(), devices.end());
+  std::ranges::sort(devices);
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   std::string out;
   for (size_t i = 0; i < devices.size();) {

@@ -15,7 +15,7 @@ constexpr const char* kVendorJson = "PROFILING_OPTIONS";
 
 std::string FlagOf(std::string_view key) {
   std::string flag = "--" + std::string(key);
-  std::replace(flag.begin(), flag.end(), '_', '-');
+  std::ranges::replace(flag, '_', '-');
   return flag;
 }
 

@@ -10,8 +10,7 @@
 namespace profd {
 
 bool HasChannel(const DeviceInfo& device, uint32_t channel) {
-  return std::find(device.channels.begin(), device.channels.end(), channel) !=
-         device.channels.end();
+  return std::ranges::find(device.channels, channel) != device.channels.end();
 }
 
 bool HasFeature(const DeviceInfo& device, ChipFeature feature) {

@@ -20,10 +20,7 @@ std::span<const CollectorEntry> Collectors() {
 
 const CollectorEntry* FindCollector(std::string_view name) {
   std::span<const CollectorEntry> all = Collectors();
-  auto found = std::lower_bound(all.begin(), all.end(), name,
-                                [](const CollectorEntry& entry, std::string_view wanted) {
-                                  return entry.spec->name < wanted;
-                                });
+  auto found = std::ranges::lower_bound(all, name, {}, [](const CollectorEntry& entry) { return entry.spec->name; });
   return found != all.end() && found->spec->name == name ? &*found : nullptr;
 }
 

@@ -107,7 +107,7 @@ Status ApplySimulator(const Flags& flags, DaemonConfig* config) {
 void ApplyCompat(const Flags& flags, DaemonConfig* config) {
   std::vector<std::string>& names = config->metrics_names;
   if (flags.compat == kCompatInstead) names.clear();
-  if (flags.compat.empty() || std::find(names.begin(), names.end(), kCompat) != names.end()) return;
+  if (flags.compat.empty() || std::ranges::find(names, kCompat) != names.end()) return;
   names.emplace_back(kCompat);
 }
 
@@ -150,7 +150,7 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
   if (config.metrics_enabled) CheckWebConfig(config.metrics_web_config, &of_values);
   AddPlaces(places, &of_values);
   for (std::string& problem : of_values) {
-    if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
+    if (std::ranges::find(problems, problem) == problems.end()) {
       problems.push_back(std::move(problem));
     }
   }

@@ -18,14 +18,14 @@ void DcmiFaultCounter::Update(std::span<const abi::DcmiEvent> list) {
     const uint32_t place = uint32_t{event.node_type} << 24 | uint32_t{event.node_id} << 16 |
                            uint32_t{event.sub_node_type} << 8 | event.sub_node_id;
     const Fault fault{event.event_id, place, event.severity, event.assertion == kAssertionOneOff};
-    if (std::find(now.begin(), now.end(), fault) == now.end()) now.push_back(fault);
+    if (std::ranges::find(now, fault) == now.end()) now.push_back(fault);
   }
   auto count = [this](const Fault& fault, DcmiFaultChange change) {
     const size_t severity = std::min<size_t>(fault.severity, kDcmiSeverities - 1);
     ++counts_[severity][static_cast<size_t>(change)];
   };
   auto is_in = [](const std::vector<Fault>& faults, const Fault& fault) {
-    return std::find(faults.begin(), faults.end(), fault) != faults.end();
+    return std::ranges::find(faults, fault) != faults.end();
   };
   for (const Fault& fault : now) {
     if (!known_ || is_in(current_, fault)) continue;

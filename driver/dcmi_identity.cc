@@ -29,7 +29,7 @@ std::string Text(const Char (&field)[N]) {
 
 std::string UuidText(const abi::DcmiDieId& die) {
   const auto& w = die.soc_die;
-  if (std::all_of(std::begin(w), std::end(w), [](uint32_t word) { return word == 0; })) return {};
+  if (std::ranges::all_of(w, [](uint32_t word) { return word == 0; })) return {};
   return fmt::format("{:08X}-{:08X}-{:08X}-{:08X}-{:08X}", w[0], w[1], w[2], w[3], w[4]);
 }
 
@@ -245,7 +245,7 @@ std::vector<const DcmiDevice*> DcmiService::TakeFound() {
     }
     std::erase_if(card.searches, [](const auto& search) { return search->done; });
   }
-  std::sort(found.begin(), found.end(), [](const State::FoundNpu& a, const State::FoundNpu& b) {
+  std::ranges::sort(found, [](const State::FoundNpu& a, const State::FoundNpu& b) {
     return a.device.logical_id < b.device.logical_id;
   });
   for (State::FoundNpu& one : found) {

@@ -164,7 +164,7 @@ std::vector<HccnPort> ParseHccnPorts(std::string_view text) {
     if (!ParseNumber(NextCell(&row), &port.die) || !ParseNumber(NextCell(&row), &port.port))
       continue;
     if (port.die < 0 || port.die > kMaxNumber || port.port < 0 || port.port > kMaxNumber) continue;
-    if (std::find(ports.begin(), ports.end(), port) == ports.end()) ports.push_back(port);
+    if (std::ranges::find(ports, port) == ports.end()) ports.push_back(port);
   }
   return ports;
 }

@@ -107,8 +107,7 @@ Status AskChannels(const HalLibrary& hal, HalDevice& d) {
     if (info.channel_id == 0 || info.channel_id >= abi::kMaxChannels) continue;
     found.emplace_back(info.channel_id, CleanName(info.channel_name));
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(found, {}, [](const auto& channel) { return channel.first; });
   for (auto& [id, name] : found) {
     if (!d.channels.empty() && d.channels.back() == id) continue;
     d.channels.push_back(id);
@@ -153,7 +152,7 @@ std::vector<std::string> NameQosStreams(const HalLibrary& hal, uint32_t device,
       name = NameQosStream(hal, device, id, number);
     }
     // Names end up in a list separated by commas, inside one line of JSON.
-    bool usable = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    bool usable = !name.empty() && std::ranges::all_of(name, [](char c) {
       return c > 0x20 && c < 0x7f && c != ',' && c != '"' && c != '\\';
     });
     names.push_back(usable ? std::move(name) : "mpam_" + std::to_string(id));
@@ -194,7 +193,7 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
   Status channels = AskChannels(hal, d);
   if (d.usable.ok()) d.usable = channels;
   // Channel 133, or channel 52 where its configuration has the streams.
-  if (std::binary_search(d.channels.begin(), d.channels.end(), uint32_t{abi::kChannelQos}) ||
+  if (std::ranges::binary_search(d.channels, uint32_t{abi::kChannelQos}) ||
       (d.chip_features & kChipStarsQos) != 0) {
     d.qos_streams = AskQosStreams(hal, id);
     d.qos_names = NameQosStreams(hal, id, d.qos_streams);

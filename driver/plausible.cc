@@ -10,8 +10,7 @@ namespace profd {
 namespace {
 
 bool IsDigits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // "sec:ns", the second part with or without leading zeros (driver-abi 3.6).

@@ -222,7 +222,7 @@ Status RootedFs::Visit(std::string_view relative_path,
 Result<std::vector<std::string>> RootedFs::List(std::string_view relative_path) const {
   std::vector<std::string> names;
   RETURN_IF_ERROR(Visit(relative_path, [&](std::string_view name) { names.emplace_back(name); }));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -20,7 +20,7 @@ int PairOf(std::string_view base) {
 }  // namespace
 
 bool MayAge(std::string_view base) {
-  return std::none_of(kNeverAged.begin(), kNeverAged.end(), [&](std::string_view name) {
+  return std::ranges::none_of(kNeverAged, [&](std::string_view name) {
     return base.find(name) != std::string_view::npos;
   });
 }
@@ -61,8 +61,7 @@ bool Ageing::MayGo(const Slice& slice) const {
 
 // What must stay is at most one slice per file, so this does not look far.
 const Ageing::Slice* Ageing::OldestOf(const DataFolder& place) const {
-  auto found = std::find_if(place.queue.begin(), place.queue.end(),
-                            [this](const Slice& slice) { return MayGo(slice); });
+  auto found = std::ranges::find_if(place.queue, [this](const Slice& slice) { return MayGo(slice); });
   return found == place.queue.end() ? nullptr : &*found;
 }
 

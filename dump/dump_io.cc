@@ -139,7 +139,7 @@ DumpIo& SystemDumpIo() {
 
 bool IsSafeName(std::string_view name) {
   if (name.empty() || name.size() > 96 || name == "." || name == "..") return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
+  return std::ranges::all_of(name, [](char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '_' || c == '-';
   });
@@ -288,7 +288,7 @@ Result<std::vector<std::string>> ListNames(int dir, size_t limit) {
     names.emplace_back(name);
   }
   if (errno != 0) return Status::FromErrno(errno, "read directory");
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -32,7 +32,7 @@ Status SumBytes(int dir, uint64_t* bytes) {
 
 bool IsDigits(std::string_view text, size_t most) {
   return !text.empty() && text.size() <= most &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // 16 letters A-R: the digits of a random 64-bit number in base 18.
@@ -315,7 +315,7 @@ bool DumpRoot::IsDumpName(std::string_view name) {
   std::string_view letters = name.substr(second + 1);
   return IsDigits(name.substr(0, first), 10) &&
          IsDigits(name.substr(first + 1, second - first - 1), 20) && letters.size() >= 5 &&
-         letters.size() <= 20 && std::all_of(letters.begin(), letters.end(), [](char c) {
+         letters.size() <= 20 && std::ranges::all_of(letters, [](char c) {
            return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
          });
 }

@@ -107,7 +107,7 @@ class JsonReader {
   bool Take(const OrderedJson& json, std::vector<T>* out) {
     if (!json.is_array() || json.size() > kMaxListItems) return false;
     out->reserve(json.size());
-    return std::all_of(json.begin(), json.end(), [&](const OrderedJson& item) { return Take(item, &out->emplace_back()); });
+    return std::ranges::all_of(json, [&](const OrderedJson& item) { return Take(item, &out->emplace_back()); });
   }
   bool Take(const OrderedJson& json, std::map<std::string, std::string>* out) {
     if (!json.is_object() || json.size() > kMaxListItems) return false;

@@ -19,7 +19,7 @@ static_assert(!kNames.back().empty());
 std::string_view ToString(LossReason reason) { return kNames[static_cast<size_t>(reason)]; }
 
 LossReason LossReasonOf(std::string_view name) {
-  const auto* found = std::find(kNames.begin(), kNames.end(), name);
+  const auto* found = std::ranges::find(kNames, name);
   return found == kNames.end() ? LossReason::kUnknown : static_cast<LossReason>(found - kNames.begin());
 }
 

@@ -156,8 +156,7 @@ void ManifestChannel::AddGap(ManifestGap gap) {
 
 void ManifestChannel::AddLoss(LossReason reason, uint64_t lost_records, uint64_t lost_bytes,
                               int64_t host_ns) {
-  auto loss = std::find_if(dropped.begin(), dropped.end(),
-                           [&](const ManifestLoss& one) { return one.reason == reason; });
+  auto loss = std::ranges::find(dropped, reason, &ManifestLoss::reason);
   if (loss == dropped.end()) {
     loss = dropped.insert(dropped.end(), {reason, 0, 0, host_ns, host_ns});
   }
@@ -178,8 +177,7 @@ void ManifestChannel::AddAged(uint64_t aged_records, uint64_t aged_bytes, int64_
   AddLoss(LossReason::kAged, aged_records, aged_bytes, from_ns);
   AddLoss(LossReason::kAged, 0, 0, to_ns);
   // The oldest goes first, so what is gone is one piece.
-  auto gap = std::find_if(gaps.begin(), gaps.end(),
-                          [](const ManifestGap& one) { return one.reason == LossReason::kAged; });
+  auto gap = std::ranges::find(gaps, LossReason::kAged, &ManifestGap::reason);
   if (gap == gaps.end()) {
     ++gap_count;
     if (gaps.size() >= kMaxManifestGaps) gaps.pop_back();

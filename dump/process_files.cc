@@ -53,7 +53,7 @@ constexpr auto kAicoreKeys = std::to_array<std::string_view>({
 });
 
 bool IsOneOf(std::span<const std::string_view> keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 Result<Json> ParseObject(std::string_view text, const char* what) {

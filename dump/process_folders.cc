@@ -170,7 +170,7 @@ bool ProcessFolders::IsOurs(const DataFolder& place, std::string_view base) {
   const int device = place.device == kVendorHostId ? -1 : place.device;
   const auto& channels = manifest_.channels;
   return files_.Find(place.device, base) != nullptr ||
-         std::any_of(channels.begin(), channels.end(), [&](const ManifestChannel& channel) {
+         std::ranges::any_of(channels, [&](const ManifestChannel& channel) {
            return channel.device == device && channel.file == base;
          });
 }
@@ -307,7 +307,7 @@ void ProcessFolders::NoteApart(const Tree& tree) {
     folders_.listed()[fmt::format("{}{}/{}", kOwnPrefix, tree.folder, tree.files[i].path)] = {tree.files[i].crc32c, {},
                                                                                            tree.pid};
   }
-  const bool any_moved = std::find(tree.moved.begin(), tree.moved.end(), true) != tree.moved.end();
+  const bool any_moved = std::ranges::find(tree.moved, true) != tree.moved.end();
   if (apart == 0 || !any_moved) return;
   ManifestProcessFiles& facts = FactsOf(tree);
   facts.files = apart;

@@ -92,10 +92,9 @@ void NameChannels(const std::vector<RepairedPlace>& places, Manifest* manifest) 
     return std::ranges::any_of(manifest->devices, [id](const ManifestDevice& device) { return device.id == id; });
   };
   auto has_file = [manifest](int device, std::string_view base) {
-    return std::any_of(manifest->channels.begin(), manifest->channels.end(),
-                       [&](const ManifestChannel& channel) {
-                         return channel.device == device && channel.file == base;
-                       });
+    return std::ranges::any_of(manifest->channels, [&](const ManifestChannel& channel) {
+      return channel.device == device && channel.file == base;
+    });
   };
   for (const RepairedPlace& place : places) {
     if (place.device < 0) continue;

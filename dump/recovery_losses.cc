@@ -98,7 +98,7 @@ void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
   KeepTails(&run);
   CheckData(run);
   auto key = [](const VerifyGap& gap) { return std::tie(gap.device, gap.channel, gap.collector); };
-  std::sort(run.gaps.begin(), run.gaps.end(), [&key](const VerifyGap& a, const VerifyGap& b) {
+  std::ranges::sort(run.gaps, [&key](const VerifyGap& a, const VerifyGap& b) {
     return key(a) != key(b) ? key(a) < key(b) : a.from_ns < b.from_ns;
   });
   for (size_t i = 0; i < run.gaps.size();) {

@@ -226,7 +226,7 @@ Result<DumpFile*> SessionDump::OpenDynamic(int device, std::string_view file, st
     return OutOfRange(fmt::format("more than {} host files", options_.max_dynamic_files));
   }
   SliceOptions options{.base = std::string(file),
-                       .single_slice = std::find(kUncutFiles.begin(), kUncutFiles.end(), file) != kUncutFiles.end(),
+                       .single_slice = std::ranges::find(kUncutFiles, file) != kUncutFiles.end(),
                        .buffer_bytes = dynamic_files_ < kLargeBufferFiles ? kLargeBufferBytes : kDynamicBufferBytes};
   Result<DumpFile*> added = AddFile(folder, std::move(options));
   if (!added.ok()) return added.status();

@@ -33,7 +33,7 @@ Result<size_t> ReadAt(int fd, uint64_t at, char* out, size_t size) {
 }
 
 bool IsZero(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
+  return std::ranges::all_of(bytes, [](char c) { return c == 0; });
 }
 
 Result<WholePart> WholeRecords(int fd, uint64_t size, uint32_t record_size, bool strip_zeros) {

@@ -170,8 +170,7 @@ uint64_t SliceWriter::RemoveSlice(uint32_t slice, uint64_t stored_bytes, bool co
   if (compressed) name += kCompressedSuffix;
   // Gone already is as good; what cannot be removed still takes its space.
   uint64_t freed = io_.Unlink(dir_, name) == 0 || errno == ENOENT ? stored_bytes : 0;
-  auto pending = std::find_if(pending_done_.begin(), pending_done_.end(),
-                              [&](const auto& one) { return one.first == slice; });
+  auto pending = std::ranges::find(pending_done_, slice, [](const auto& one) { return one.first; });
   if (pending != pending_done_.end()) {
     pending_done_.erase(pending);
     return freed;

@@ -321,7 +321,7 @@ int64_t FileCheck::ToHostNs(int64_t timestamp_ns) const {
 bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns, const ManifestChannel& channel) const {
   // More gaps than are listed: the rest can be anywhere.
   if (channel.gap_count > channel.gaps.size()) return true;
-  return std::any_of(channel.gaps.begin(), channel.gaps.end(), [&](const ManifestGap& gap) {
+  return std::ranges::any_of(channel.gaps, [&](const ManifestGap& gap) {
     return from_ns <= gap.host_ns + kSlackNs && to_ns >= gap.from_ns - kSlackNs;
   });
 }
@@ -335,10 +335,9 @@ bool FileCheck::IsExplained(int64_t from_ns, int64_t to_ns) const {
   }
   if (poller_ != nullptr) return IsExplained(from_ns, to_ns, *poller_);
   // Of a file without owner: any of the host's.
-  return std::any_of(run_.manifest->channels.begin(), run_.manifest->channels.end(),
-                     [&](const ManifestChannel& channel) {
-                       return channel.channel == 0 && IsExplained(from_ns, to_ns, channel);
-                     });
+  return std::ranges::any_of(run_.manifest->channels, [&](const ManifestChannel& channel) {
+    return channel.channel == 0 && IsExplained(from_ns, to_ns, channel);
+  });
 }
 
 void FileCheck::OnGap(const GapDetector::Gap& gap) {

@@ -224,7 +224,7 @@ std::vector<FreqEvent> DeviceModel::FreqEvents(int64_t from_ns, int64_t to_ns) c
     candidates.push_back(begin);
     candidates.push_back(begin + segment.active_ns[static_cast<size_t>(device_)][kBackward]);
   }
-  std::sort(candidates.begin(), candidates.end());
+  std::ranges::sort(candidates);
   std::vector<FreqEvent> events;
   unsigned mhz = AicoreMhz(from_ns);
   for (int64_t t : candidates) {

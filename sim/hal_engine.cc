@@ -22,7 +22,7 @@ std::string ChannelName(unsigned channel) {
 // driver-abi 1.8: the channels halProfDataFlush knows.
 bool Flushable(unsigned channel) {
   constexpr unsigned kSet[] = {43, 44, 45, 47, 50, 53, 130, 131, 142, 143, 144, 145};
-  return std::find(std::begin(kSet), std::end(kSet), channel) != std::end(kSet);
+  return std::ranges::find(kSet, channel) != std::end(kSet);
 }
 
 // Sleeping lasts at most this long at a time, whatever was computed.
@@ -138,7 +138,7 @@ void HalEngine::Book(Channel& channel) {
 }
 
 void HalEngine::Forget(const Channel* channel) {
-  const auto at = std::find(active_.begin(), active_.end(), channel);
+  const auto at = std::ranges::find(active_, channel);
   if (at == active_.end()) return;
   const auto index = static_cast<size_t>(at - active_.begin());
   active_.erase(at);

@@ -36,7 +36,7 @@ uint64_t UpsOf(const Fault& fault, int64_t t_ns) {
 }  // namespace
 
 bool NetworkPort::LinkUp(int64_t t_ns) const {
-  return std::none_of(scenario_.faults.begin(), scenario_.faults.end(), [&](const Fault& fault) {
+  return std::ranges::none_of(scenario_.faults, [&](const Fault& fault) {
     return TakesLinkDown(fault) && fault.Concerns(device_) && IsDown(fault, t_ns);
   });
 }

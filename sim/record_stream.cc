@@ -64,8 +64,7 @@ void RecordStream::GenerateUntil(int64_t device_now_ns, RecordRing* ring) {
 // What has just been emitted.
 void RecordStream::Put(const Tick& tick, RecordRing* ring) {
   made_.records += record_size_ != 0 ? scratch_.size() / record_size_
-                                     : static_cast<uint64_t>(std::count(scratch_.begin(),
-                                                                        scratch_.end(), '\n'));
+                                     : static_cast<uint64_t>(std::ranges::count(scratch_, '\n'));
   Corrupt(tick, &scratch_);
   made_.bytes += scratch_.size();
   ring->Append(scratch_);

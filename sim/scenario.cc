@@ -95,7 +95,7 @@ void ReadPortKeys(ScenarioTable& reader, Fault& fault) {
   } else {
     constexpr std::array<std::string_view, 4> kModes = {"hang", "garbage", "flood", "exit"};
     const std::string mode = reader.String("mode", "hang");
-    const auto* found = std::find(kModes.begin(), kModes.end(), mode);
+    const auto* found = std::ranges::find(kModes, mode);
     if (found == kModes.end()) {
       reader.Fail("'mode' must be \"hang\", \"garbage\", \"flood\" or \"exit\"");
       found = kModes.begin();

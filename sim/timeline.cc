@@ -49,7 +49,7 @@ std::vector<int64_t> TimingEdges(const Scenario& scenario) {
     edges.push_back(fault.begin_ns);
     if (fault.end_ns != kForever) edges.push_back(fault.end_ns);
   }
-  std::sort(edges.begin(), edges.end());
+  std::ranges::sort(edges);
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   return edges;
 }
@@ -73,9 +73,7 @@ Timeline::Timeline(const Scenario& scenario, const ChipSpec& chip)
 
 Position Timeline::Locate(int64_t t_ns) const {
   const int64_t t = std::max<int64_t>(0, t_ns);
-  const auto after =
-      std::upper_bound(segments_.begin(), segments_.end(), t,
-                       [](int64_t time, const Segment& s) { return time < s.start_ns; });
+  const auto after = std::ranges::upper_bound(segments_, t, {}, &Segment::start_ns);
   Position position;
   position.segment = static_cast<size_t>(after - segments_.begin()) - 1;
   const Segment& segment = segments_[position.segment];
@@ -92,9 +90,7 @@ Position Timeline::Locate(int64_t t_ns) const {
 }
 
 const Segment& Timeline::SegmentOfStep(int64_t step) const {
-  const auto after =
-      std::upper_bound(segments_.begin(), segments_.end(), step,
-                       [](int64_t value, const Segment& s) { return value < s.first_step; });
+  const auto after = std::ranges::upper_bound(segments_, step, {}, &Segment::first_step);
   return *(after == segments_.begin() ? after : after - 1);
 }
 

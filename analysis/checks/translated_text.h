@@ -103,7 +103,7 @@ inline void Join(TranslatedText* text, Text between, const TranslatedText& part)
 template <>
 struct fmt::formatter<profd::analysis::Counted> {
   constexpr auto parse(format_parse_context& context) {
-    const auto* const end = std::find(context.begin(), context.end(), '}');
+    const auto* const end = std::ranges::find(context, '}');
     words_ = {context.begin(), static_cast<size_t>(end - context.begin())};
     return end;
   }

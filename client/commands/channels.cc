@@ -22,7 +22,7 @@ std::vector<uint32_t> NumbersOf(const v1::Node& node, const std::string& given) 
   std::vector<uint32_t> numbers;
   for (const v1::Device& device : node.devices()) {
     for (const v1::Channel& channel : device.channels()) {
-      const bool known = std::find(numbers.begin(), numbers.end(), channel.id()) != numbers.end();
+      const bool known = std::ranges::find(numbers, channel.id()) != numbers.end();
       if (channel.name() == given && !known) numbers.push_back(channel.id());
     }
   }
@@ -56,8 +56,7 @@ Json ReleaseJson(const v1::ChannelRelease& one) {
 }
 
 int Print(const Context& context, const v1::ChannelReleases& answer, bool released) {
-  const bool failed = std::any_of(answer.releases().begin(), answer.releases().end(),
-                                  [](const v1::ChannelRelease& one) { return !one.problem().empty(); });
+  const bool failed = std::ranges::any_of(answer.releases(), [](const v1::ChannelRelease& one) { return !one.problem().empty(); });
   if (context.json) {
     Json list = Json::array();
     for (const v1::ChannelRelease& one : answer.releases()) list.push_back(ReleaseJson(one));

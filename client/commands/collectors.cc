@@ -31,7 +31,7 @@ std::string Always(const v1::CollectorInfo& collector) {
 std::string SourceText(v1::CollectorInfo::Source source) {
   if (source == v1::CollectorInfo::SOURCE_DCMI) return "DCMI";
   std::string word = EnumWord(source);
-  std::replace(word.begin(), word.end(), '_', ' ');
+  std::ranges::replace(word, '_', ' ');
   return word;
 }
 

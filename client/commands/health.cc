@@ -19,13 +19,12 @@ using Devices = std::vector<const v1::Device*>;
 bool Select(const Context& context, const v1::Node& node, const std::vector<uint32_t>& asked,
             Devices* selected, int* code) {
   for (const v1::Device& device : node.devices()) {
-    if (asked.empty() || std::find(asked.begin(), asked.end(), device.id()) != asked.end()) {
+    if (asked.empty() || std::ranges::find(asked, device.id()) != asked.end()) {
       selected->push_back(&device);
     }
   }
   for (uint32_t id : asked) {
-    const bool known = std::any_of(node.devices().begin(), node.devices().end(),
-                                   [id](const v1::Device& device) { return device.id() == id; });
+    const bool known = std::ranges::any_of(node.devices(), [id](const v1::Device& device) { return device.id() == id; });
     if (known) continue;
     *code = Fail(context, NotFound(fmt::format("this node has no device {}", id)));
     return false;

@@ -108,8 +108,7 @@ void TakePreset(const OptionSource& source, VendorOptions* vendor, std::vector<s
   options::FromAclSwitches(vendor->acl, /*with_defaults=*/false, &given, &ignored, &warnings);
   given.insert(given.end(), vendor->unfit.begin(), vendor->unfit.end());
   for (const auto& [key, value] : preset->options) {
-    const bool named = std::any_of(given.begin(), given.end(),
-                                   [key = key](const options::OptionInput& one) { return one.key == key; });
+    const bool named = std::ranges::any_of(given, [key = key](const options::OptionInput& one) { return one.key == key; });
     if (!named) (void)options::SetField(key, value, &vendor->options);
   }
 }

@@ -87,7 +87,7 @@ std::vector<const Question*> Chosen(const std::optional<std::string>& only, std:
   Result<std::vector<std::string>> ids = ParseList(only.value_or(""));
   if (only && !ids.ok()) problems->push_back("--only: " + std::string(ids.status().message()));
   for (const std::string& id : ids.ok() ? *ids : std::vector<std::string>()) {
-    if (std::find(known.begin(), known.end(), id) == known.end()) {
+    if (std::ranges::find(known, id) == known.end()) {
       const std::string_view nearest = Nearest(id, known);
       problems->push_back(fmt::format("--only: there is no question \"{}\"{}; --list prints all", id, nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest)));
     }
@@ -122,7 +122,7 @@ Status CheckJob(const Context& context, const std::string& job) {
   const auto listed = context.api.ListJobs(request);
   if (!listed.ok()) return Status::Ok();
   const auto& jobs = listed->jobs();
-  if (std::any_of(jobs.begin(), jobs.end(), [&job](const v1::Job& each) { return each.job_id() == job; })) return Status::Ok();
+  if (std::ranges::any_of(jobs, [&job](const v1::Job& each) { return each.job_id() == job; })) return Status::Ok();
   return SeeIfNotFound(NotFound(fmt::format("job {}: no process of it runs on this node", job)), "profctl jobs");
 }
 
@@ -160,7 +160,7 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const auto go_on = [&signals] { return signals.Wait(100).si_signo == 0 && signals.caught() == 0; };
   const auto any = [&questions](selftest::Needs needs) {
-    return std::any_of(questions.begin(), questions.end(), [needs](const selftest::Question* each) { return each->needs == needs; });
+    return std::ranges::any_of(questions, [needs](const selftest::Question* each) { return each->needs == needs; });
   };
   const selftest::GatherOptions gather{options.active, any(selftest::Needs::kNothing), any(selftest::Needs::kActive),
                                        any(selftest::Needs::kJob) ? options.job.value_or("") : ""};

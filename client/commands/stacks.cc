@@ -183,7 +183,7 @@ void PrintStacks(const Io& io, const std::vector<NodeStacks>& nodes, bool all) {
     const v1::ProcessStacks& first = *group.processes.front().process;
     return std::tuple(first.job_id(), group.processes.size(), !first.has_rank(), first.rank(), first.pid());
   };
-  std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) { return order(a) < order(b); });
+  std::ranges::stable_sort(groups, [&](const Group& a, const Group& b) { return order(a) < order(b); });
   bool first = true;
   for (const Group& group : groups) {
     io.out << (first ? "" : "\n") << Printable(GroupText(group.processes)) << '\n' << *group.body;

@@ -14,8 +14,7 @@ namespace profd::client {
 namespace {
 
 bool WasNamed(const v1::SessionSpec& request, const std::string& collector) {
-  return std::any_of(request.collectors().begin(), request.collectors().end(),
-                     [&](const v1::CollectorRequest& named) { return named.name() == collector; });
+  return std::ranges::any_of(request.collectors(), [&](const v1::CollectorRequest& named) { return named.name() == collector; });
 }
 
 // Numbers of processes mean something to a daemon that sees the same ones: not on another machine,

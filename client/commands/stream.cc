@@ -217,7 +217,7 @@ Status CheckDevices(const Context& context, const v1::StreamSamplesRequest& requ
   for (const v1::Device& device : node->devices()) known.push_back(device.id());
   std::string problems;
   for (uint32_t id : request.devices()) {
-    if (std::find(known.begin(), known.end(), id) != known.end()) continue;
+    if (std::ranges::find(known, id) != known.end()) continue;
     problems += fmt::format("{}devices: no device {} on this node (there are {})",
                             problems.empty() ? "" : "\n", id,
                             known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));

@@ -30,7 +30,7 @@ Jobs JobsOf(const std::vector<NodeAdvice>& nodes) {
     }
   }
   for (auto& [job, ranks] : jobs) {
-    std::stable_sort(ranks.begin(), ranks.end(), [](const PlacedRank& a, const PlacedRank& b) {
+    std::ranges::stable_sort(ranks, [](const PlacedRank& a, const PlacedRank& b) {
       return std::tuple(!a.rank->has_rank(), a.rank->rank()) < std::tuple(!b.rank->has_rank(), b.rank->rank());
     });
   }

@@ -27,7 +27,7 @@ constexpr int64_t kDefaultNodeTimeoutMs = 30'000;
 constexpr std::array<std::string_view, 5> kQuestions = {"jobs", "devices", "top", "check", "show"};
 
 bool IsQuestion(std::string_view command) {
-  return std::find(kQuestions.begin(), kQuestions.end(), command) != kQuestions.end();
+  return std::ranges::find(kQuestions, command) != kQuestions.end();
 }
 
 void CheckSources(const FleetCommand& command, std::vector<std::string>* problems) {
@@ -218,8 +218,7 @@ void SetTls(const FleetCommand& command, std::vector<NodeName>* nodes) {
 // Files that are missing are missing for all of the nodes: reported once, before any is called.
 Status CheckTls(const FleetCommand& command, const Environment& environment,
                 const std::vector<NodeName>& nodes) {
-  const bool remote = std::any_of(nodes.begin(), nodes.end(),
-                                  [](const NodeName& node) { return node.endpoint.remote(); });
+  const bool remote = std::ranges::any_of(nodes, [](const NodeName& node) { return node.endpoint.remote(); });
   return remote && environment.check_tls ? environment.check_tls(command.tls) : Status::Ok();
 }
 

@@ -20,8 +20,7 @@ using Archived = v1::ArchiveState;
 constexpr int64_t kLongestPauseMs = 5'000;
 
 bool IsPending(const NodeResult& node) {
-  return std::any_of(node.archived.begin(), node.archived.end(),
-                     [](const v1::Dump& dump) { return dump.archive().state() == Archived::STATE_WAITING; });
+  return std::ranges::any_of(node.archived, [](const v1::Dump& dump) { return dump.archive().state() == Archived::STATE_WAITING; });
 }
 
 // Why a node's dumps still wait, as far as it knows.
@@ -123,8 +122,7 @@ class Exporter {
     size_t loaded = 0;
     for (const NodeResult& node : report_.nodes) {
       all += node.archived.size();
-      loaded += static_cast<size_t>(std::count_if(node.archived.begin(), node.archived.end(),
-                                                  [](const v1::Dump& dump) { return dump.archive().state() == Archived::STATE_LOADED; }));
+      loaded += static_cast<size_t>(std::ranges::count_if(node.archived, [](const v1::Dump& dump) { return dump.archive().state() == Archived::STATE_LOADED; }));
     }
     return fmt::format("waiting for the database: {} of {} loaded", loaded, CountText(all, "dump is", "dumps are"));
   }

@@ -147,8 +147,7 @@ class Fetcher {
     }
     if (!result->dumps.empty() || result->partial) return;
     result->none = true;
-    const bool any = std::any_of(list.sessions().begin(), list.sessions().end(),
-                                 [this](const v1::Session& session) { return Means(session); });
+    const bool any = std::ranges::any_of(list.sessions(), [this](const v1::Session& session) { return Means(session); });
     result->note = any ? "its sessions of " + What() + " have no dump" : "no session of " + What();
   }
 

@@ -245,8 +245,7 @@ Json NodeJson(const NodeResult& r, const std::string& command) {
 }
 
 void PrintJsonReport(Io& io, const FleetReport& report, int exit_code) {
-  auto good = std::count_if(report.nodes.begin(), report.nodes.end(),
-                            [](const NodeResult& r) { return r.ok() && !r.none; });
+  auto good = std::ranges::count_if(report.nodes, [](const NodeResult& r) { return r.ok() && !r.none; });
   Json json = {{"command", report.command}, {"job_id", report.job_id},
                {"fleet_id", report.fleet_id}, {"exit_code", exit_code},
                {"interrupted", report.interrupted}, {"ok", good},
@@ -313,8 +312,7 @@ int PrintReport(Io& io, const Clock& clock, bool json, const FleetReport& report
     StartTable(report).Print(io.out, io.out_color());
   } else if (report.command == "stop" || report.command == "dump") {
     StopTable(report).Print(io.out, io.out_color());
-    const bool fetched = std::any_of(report.nodes.begin(), report.nodes.end(),
-                                     [](const NodeResult& r) { return !r.dumps.empty(); });
+    const bool fetched = std::ranges::any_of(report.nodes, [](const NodeResult& r) { return !r.dumps.empty(); });
     if (fetched) FetchTable(report).Print(io.out, io.out_color());
   } else if (report.command == "status") {
     StatusTable(report).Print(io.out, io.out_color());

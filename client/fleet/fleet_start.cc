@@ -46,8 +46,7 @@ class Starter {
     }
     ChooseInstant(reached.size());
     report_.interrupted = !Start(reached);
-    bool failed = std::any_of(report_.nodes.begin(), report_.nodes.end(),
-                              [](const NodeResult& result) { return !result.status.ok(); });
+    bool failed = std::ranges::any_of(report_.nodes, [](const NodeResult& result) { return !result.status.ok(); });
     if ((report_.interrupted && !wanted_.keep) || (wanted_.all_or_nothing && failed)) Undo();
     Judge();
     if (std::ranges::any_of(reached, [this](size_t node) { return MayRun(node); })) report_.fleet_id = id_;
@@ -88,7 +87,7 @@ class Starter {
         }
       }
     });
-    const int64_t present = *std::max_element(steps.begin(), steps.end());
+    const int64_t present = *std::ranges::max_element(steps);
     if (report_.interrupted) return false;
     if (present < 0) {
       report_.warnings.push_back(fmt::format(

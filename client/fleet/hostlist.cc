@@ -224,7 +224,7 @@ Result<NodeName> ParseNodeName(const std::string& text, int default_port) {
   }
   node.endpoint.address = *address;
   bool has_port = text.starts_with('[') ? !text.ends_with(']')
-                                        : std::count(text.begin(), text.end(), ':') == 1;
+                                        : std::ranges::count(text, ':') == 1;
   if (!has_port && default_port != kDefaultTlsPort) {
     std::string host = HostOf(*address);
     bool v6 = host.find(':') != std::string::npos;

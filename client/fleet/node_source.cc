@@ -34,7 +34,7 @@ Result<std::string> ReadList(const std::string& path) {
 // "123", "123_4" (array), "123+1" (heterogeneous), "123.0" (step).
 bool IsSlurmJob(std::string_view text) {
   return !text.empty() && text.size() <= 32 && text.front() >= '0' && text.front() <= '9' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
+         std::ranges::all_of(text, [](char c) {
            return (c >= '0' && c <= '9') || c == '_' || c == '+' || c == '.';
          });
 }

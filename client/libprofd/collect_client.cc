@@ -182,7 +182,7 @@ std::vector<std::map<std::string, CollectClient::Request>::iterator> CollectClie
   for (auto it = requests_.begin(); it != requests_.end(); ++it) {
     if (IsCarriedOut(it->second)) all.push_back(it);
   }
-  std::sort(all.begin(), all.end(), [](auto a, auto b) {
+  std::ranges::sort(all, [](auto a, auto b) {
     return std::pair(a->second.recording, a->second.number) < std::pair(b->second.recording, b->second.number);
   });
   return all;
@@ -396,8 +396,7 @@ void CollectClient::ReportEnds(const Send& send) {
 bool CollectClient::IsOneWaiting() {
   if (Holder() != nullptr) return false;
   const auto requests = InTurn();
-  return std::any_of(requests.begin(), requests.end(),
-                     [this](const auto& request) { return PluginOf(request->second).problem.empty(); });
+  return std::ranges::any_of(requests, [this](const auto& request) { return PluginOf(request->second).problem.empty(); });
 }
 
 void CollectClient::Report(const Send& send) {

@@ -92,21 +92,19 @@ void StepWatch::OnStep(int64_t step, bool begin, int64_t now_ns, std::vector<att
 
 bool StepWatch::wants_marks() const {
   // Of one that begins with a step from that step on: the daemon keeps what comes before the session runs.
-  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+  return std::ranges::any_of(sessions_, [](const auto& entry) {
     const Watched& session = entry.second;
     return session.marks && (session.running || (session.start_step && session.begun));
   });
 }
 
 int StepWatch::wants_stacks() const {
-  const bool any = std::any_of(sessions_.begin(), sessions_.end(),
-                               [](const auto& entry) { return entry.second.stacks; });
+  const bool any = std::ranges::any_of(sessions_, [](const auto& entry) { return entry.second.stacks; });
   return any ? stack_orders_ : 0;
 }
 
 bool StepWatch::wants_steps() const {
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& entry) { return entry.second.waits(); });
+  return std::ranges::any_of(sessions_, [](const auto& entry) { return entry.second.waits(); });
 }
 
 }  // namespace profd::lib

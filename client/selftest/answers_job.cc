@@ -17,7 +17,7 @@ std::optional<Answer> DidNotRun(const std::optional<Recorded>& recorded) {
   if (!recorded) return Open("no session was started");
   if (!recorded->status.ok()) return Open("the session did not run: " + recorded->status.message());
   const auto& processes = recorded->running.status().processes();
-  const bool ordered = std::any_of(processes.begin(), processes.end(), [](const v1::SessionProcess& process) { return process.has_collector(); });
+  const bool ordered = std::ranges::any_of(processes, [](const v1::SessionProcess& process) { return process.has_collector(); });
   if (ordered) return std::nullopt;
   return Open("no process of the job has attached: start it with profd's library (docs/jobs.md)");
 }
@@ -101,11 +101,11 @@ Answer AskMsptiTwo(const Facts& facts) {
       }
     }
   }
-  const auto shared = std::find_if(users.begin(), users.end(), [](const auto& each) { return each.second.size() > 1; });
+  const auto shared = std::ranges::find_if(users, [](const auto& each) { return each.second.size() > 1; });
   if (shared == users.end()) return Open("no two attached processes use one device");
   size_t with = 0;
   for (const v1::ProcessActivity& process : facts.mspti->activity.processes()) {
-    const bool any = std::any_of(process.spans().begin(), process.spans().end(), [](const v1::ActivitySpan& span) { return span.kernels() > 0; });
+    const bool any = std::ranges::any_of(process.spans(), [](const v1::ActivitySpan& span) { return span.kernels() > 0; });
     with += any && shared->second.contains(process.pid()) ? 1 : 0;
   }
   const bool all = with == shared->second.size();

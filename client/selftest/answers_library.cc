@@ -92,7 +92,7 @@ Answer AskWholeChips(const Facts& facts) {
   if (auto none = NotOpened(answer, "libascend_hal.so")) return *std::move(none);
   const std::vector<std::string> devices = answer.All("device");
   if (devices.empty()) return Open("it shows no devices");
-  const auto split = std::count_if(devices.begin(), devices.end(), [](const std::string& line) { return Field(line, "split") != 0; });
+  const auto split = std::ranges::count_if(devices, [](const std::string& line) { return Field(line, "split") != 0; });
   return {split == 0 ? Verdict::kYes : Verdict::kNo, fmt::format("{} of {} are split", split, devices.size()), {{"devices", DevicesJson(devices)}}};
 }
 

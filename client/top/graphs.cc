@@ -50,7 +50,7 @@ double TopOf(const std::vector<const Device*>& devices, Measure measure) {
 }
 
 bool HasValues(const std::vector<const Device*>& devices, Measure measure) {
-  return std::any_of(devices.begin(), devices.end(), [measure](const Device* device) {
+  return std::ranges::any_of(devices, [measure](const Device* device) {
     const History& history = device->Of(measure);
     for (size_t i = 0; i < history.size(); ++i) {
       if (std::isfinite(history.Back(i))) return true;
@@ -131,7 +131,7 @@ void DrawGraphs(const std::vector<const Device*>& devices, const View& view, Are
                 Frame* frame) {
   if (devices.empty() || area.height < 2) return;
   std::vector<Measure> measures = {view.graph};
-  auto first = std::find(kGraphs.begin(), kGraphs.end(), view.graph) - kGraphs.begin();
+  auto first = std::ranges::find(kGraphs, view.graph) - kGraphs.begin();
   for (size_t i = 1; i < kGraphs.size(); ++i) {
     Measure measure = kGraphs[(static_cast<size_t>(first) + i) % kGraphs.size()];
     if (HasValues(devices, measure)) measures.push_back(measure);

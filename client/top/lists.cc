@@ -93,10 +93,10 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
   if (area.height < 1) return;
   const bool wide = frame->size().columns >= 110;
   // On a narrow screen the columns of activity replace those of memory and user.
-  const bool active = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.activity; });
+  const bool active = std::ranges::any_of(rows, [](const auto& row) { return row.activity; });
   const bool memory = wide || !active;
   const bool user = wide && (!active || frame->size().columns >= 140);
-  const bool advised = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.advice.empty(); });
+  const bool advised = std::ranges::any_of(rows, [](const auto& row) { return !row.advice.empty(); });
   const int job = wide ? 20 : active && advised ? 8 : active || advised ? 10 : 12;
   std::vector<Column> columns = {{"JOB", job}, {"RANK", 5, true}, {"PID", 8, true}};
   columns.push_back({"NPU", memory ? 7 : 5});

@@ -55,8 +55,7 @@ void Model::SetJobs(v1::ListJobsResponse jobs) {
         auto device = devices_.find(id);
         if (device == devices_.end() || job.job_id().empty()) continue;
         std::vector<std::string>& names = device->second.jobs;
-        if (std::find(names.begin(), names.end(), job.job_id()) == names.end() &&
-            names.size() < kMaxProcesses) {
+        if (std::ranges::find(names, job.job_id()) == names.end() && names.size() < kMaxProcesses) {
           names.push_back(job.job_id());
         }
       }
@@ -219,7 +218,7 @@ bool Model::Complete(const std::set<uint32_t>& only) const {
     bool counts = part.count > 0 && part.kind == Part::Kind::kMeasure;
     if (counts && part.source.measure == Measure::kUtilization) heard.insert(part.device);
   }
-  return std::all_of(devices_.begin(), devices_.end(), [&](const auto& entry) {
+  return std::ranges::all_of(devices_, [&](const auto& entry) {
     return !entry.second.Problem().empty() || (!only.empty() && !only.contains(entry.first)) ||
            heard.contains(entry.first);
   });

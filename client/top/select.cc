@@ -30,7 +30,7 @@ bool Matches(const Device& device, const std::string& filter) {
 }
 
 bool OnDevices(const google::protobuf::RepeatedField<uint32_t>& devices, const View& view) {
-  return view.devices.empty() || std::any_of(devices.begin(), devices.end(), [&](uint32_t id) {
+  return view.devices.empty() || std::ranges::any_of(devices, [&](uint32_t id) {
            return view.devices.contains(id);
          });
 }
@@ -89,14 +89,12 @@ std::vector<const Device*> SelectDevices(const Model& model, const View& view) {
   std::vector<const Device*> rows;
   for (const auto& [id, device] : model.devices()) {
     if (!view.devices.empty() && !view.devices.contains(id)) continue;
-    if (!view.job.empty() &&
-        std::find(device.jobs.begin(), device.jobs.end(), view.job) == device.jobs.end()) {
+    if (!view.job.empty() && std::ranges::find(device.jobs, view.job) == device.jobs.end()) {
       continue;
     }
     if (Matches(device, view.filter)) rows.push_back(&device);
   }
-  std::sort(rows.begin(), rows.end(),
-            [&](const Device* a, const Device* b) { return Before(*a, *b, view); });
+  std::ranges::sort(rows, [&](const Device* a, const Device* b) { return Before(*a, *b, view); });
   return rows;
 }
 
@@ -116,8 +114,7 @@ std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
       }
     }
   }
-  std::sort(rows.begin(), rows.end(),
-            [&](const ProcessRow& a, const ProcessRow& b) { return Before(a, b, view); });
+  std::ranges::sort(rows, [&](const ProcessRow& a, const ProcessRow& b) { return Before(a, b, view); });
   return rows;
 }
 

@@ -82,10 +82,10 @@ void PrintDevices(const Model& model, const View& view, bool color, std::ostream
 
 void PrintProcesses(const Model& model, const View& view, bool color, std::ostream& out) {
   const std::vector<ProcessRow> rows = SelectProcesses(model, view);
-  const bool active = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.activity; });
+  const bool active = std::ranges::any_of(rows, [](const auto& row) { return row.activity; });
   std::vector<std::string> headers = {"JOB", ">RANK", ">PID", "USER", "NPU", ">MEMORY", ">STEP"};
   if (active) headers.insert(headers.end(), {">COMP", ">COMM", ">FREE", ">KERN/S"});
-  const bool advised = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return !row.advice.empty(); });
+  const bool advised = std::ranges::any_of(rows, [](const auto& row) { return !row.advice.empty(); });
   if (advised) headers.emplace_back("ADVICE");
   headers.insert(headers.end(), {"STATE", "COMMAND"});
   Table table(std::move(headers));

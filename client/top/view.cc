@@ -19,7 +19,7 @@ constexpr std::array<Measure, 10> kSortable = {
 
 template <class T, size_t N>
 size_t IndexOf(const std::array<T, N>& list, T item) {
-  return static_cast<size_t>(std::find(list.begin(), list.end(), item) - list.begin());
+  return static_cast<size_t>(std::ranges::find(list, item) - list.begin());
 }
 
 void SortBy(std::optional<Measure> measure, View* view) {
@@ -46,8 +46,7 @@ void StepInterval(bool faster, View* view) {
                              [&](int64_t ms) { return ms < view->interval_ms; });
     if (next != kIntervalsMs.rend()) view->interval_ms = *next;
   } else {
-    auto next = std::find_if(kIntervalsMs.begin(), kIntervalsMs.end(),
-                             [&](int64_t ms) { return ms > view->interval_ms; });
+    auto next = std::ranges::find_if(kIntervalsMs, [&](int64_t ms) { return ms > view->interval_ms; });
     if (next != kIntervalsMs.end()) view->interval_ms = *next;
   }
 }

@@ -81,8 +81,8 @@ class HostDisk final : public PolledCollector {
     Result<std::vector<std::string>> names = sys_->List("block");
     if (!names.ok()) return names.status();
     whole_ = std::move(names).value();
-    for (std::string& name : whole_) std::replace(name.begin(), name.end(), '!', '/');
-    std::sort(whole_.begin(), whole_.end());
+    for (std::string& name : whole_) std::ranges::replace(name, '!', '/');
+    std::ranges::sort(whole_);
     return {};
   }
 
@@ -104,7 +104,7 @@ class HostDisk final : public PolledCollector {
     NextToken(&line);  // minor
     const std::string_view name = NextToken(&line);
     if (name.empty() || IsPseudo(name)) return;
-    if (!std::binary_search(whole_.begin(), whole_.end(), name)) return;
+    if (!std::ranges::binary_search(whole_, name)) return;
     std::array<uint64_t, kFigures> figures;
     for (uint64_t& figure : figures) {
       if (!ParseNumber(NextToken(&line), &figure)) return;

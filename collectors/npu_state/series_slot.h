@@ -60,7 +60,7 @@ class SlotOwner {
     return ids_.back();
   }
   void Drop(SeriesId series) {
-    auto it = std::find(ids_.begin(), ids_.end(), series);
+    auto it = std::ranges::find(ids_, series);
     if (it == ids_.end()) return;
     *it = ids_.back();
     ids_.pop_back();

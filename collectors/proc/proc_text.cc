@@ -26,7 +26,7 @@ bool Printable(uint32_t c) {
 void AppendSafe(std::string_view bytes, size_t max_chars, bool as_word, std::string* out) {
   // Nearly always all of it is plain.
   auto plain = [](char c) { return c > 0x20 && c < 0x7f; };
-  if (bytes.size() <= max_chars && std::all_of(bytes.begin(), bytes.end(), plain)) {
+  if (bytes.size() <= max_chars && std::ranges::all_of(bytes, plain)) {
     out->append(bytes);
     return;
   }

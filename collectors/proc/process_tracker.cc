@@ -45,7 +45,7 @@ Status ListNumbers(const RootedFs& proc, std::string_view folder, std::vector<in
     int number = 0;
     if (ParseNumber(name, &number) && number > 0) numbers->push_back(number);
   });
-  std::sort(numbers->begin(), numbers->end());
+  std::ranges::sort(*numbers);
   return status;
 }
 
@@ -58,7 +58,7 @@ ProcessTracker::ProcessTracker(const RootedFs& proc, ProcessScope scope, Options
       pace_(kScanPeriodNs),
       clock_(proc) {
   if (options_.max_kept_files == 0) options_.max_kept_files = KeptFilesLimit();
-  std::sort(scope_.pids.begin(), scope_.pids.end());
+  std::ranges::sort(scope_.pids);
 }
 
 Status ProcessTracker::Refresh(int64_t due_ns) {
@@ -85,7 +85,7 @@ Status ProcessTracker::ListPids() {
     listed_.resize(kMaxKnown);
   }
   for (ListedProcess& known : known_) {
-    if (!std::binary_search(listed_.begin(), listed_.end(), known.pid)) known.gone = true;
+    if (!std::ranges::binary_search(listed_, known.pid)) known.gone = true;
   }
   return {};
 }
@@ -95,7 +95,7 @@ void ProcessTracker::ForgetGone() {
   auto gone = [](const ListedProcess& known) {
     return known.gone || (known.process != nullptr && known.process->gone);
   };
-  if (std::none_of(known_.begin(), known_.end(), gone)) return;
+  if (std::ranges::none_of(known_, gone)) return;
   for (ListedProcess& known : known_) {
     if (gone(known) && known.process != nullptr) Release(*known.process);
   }
@@ -156,7 +156,7 @@ void ProcessTracker::Look(ListedProcess& known) {
     return;
   }
   known.allowed = OwnerAllowed(known.pid);
-  if (first_scan_ && std::binary_search(scope_.pids.begin(), scope_.pids.end(), known.pid)) {
+  if (first_scan_ && std::ranges::binary_search(scope_.pids, known.pid)) {
     known.in_job = true;
   }
   if (!settled && !known.in_job && !scope_.job_id.empty() && known.allowed) {
@@ -200,7 +200,7 @@ bool ProcessTracker::EnvironmentNamesJob(int pid) {
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos || entry.substr(equals + 1) != scope_.job_id) continue;
     const std::string_view name = entry.substr(0, equals);
-    if (std::find(kJobVariables.begin(), kJobVariables.end(), name) != kJobVariables.end()) {
+    if (std::ranges::find(kJobVariables, name) != kJobVariables.end()) {
       return true;
     }
   }
@@ -208,8 +208,7 @@ bool ProcessTracker::EnvironmentNamesJob(int pid) {
 }
 
 ProcessTracker::ListedProcess* ProcessTracker::Find(int pid) {
-  auto at = std::lower_bound(known_.begin(), known_.end(), pid,
-                             [](const ListedProcess& known, int wanted) { return known.pid < wanted; });
+  auto at = std::ranges::lower_bound(known_, pid, {}, &ListedProcess::pid);
   return at != known_.end() && at->pid == pid ? &*at : nullptr;
 }
 
@@ -291,7 +290,7 @@ void ProcessTracker::RefreshThreads(TrackedProcess& process) {
   const std::vector<int>& tids = tids_;
   thread_count_ -= process.threads.size();
   std::erase_if(process.threads, [&](const TrackedThread& thread) {
-    const bool gone = thread.gone || !std::binary_search(tids.begin(), tids.end(), thread.tid);
+    const bool gone = thread.gone || !std::ranges::binary_search(tids, thread.tid);
     if (gone && thread.file.valid()) --kept_files_;
     return gone;
   });

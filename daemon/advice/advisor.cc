@@ -123,7 +123,7 @@ std::vector<JobFacts> Advisor::Look(const std::vector<TrainingProcess>& processe
   }
   std::vector<JobFacts> all;
   for (auto& [key, job] : jobs) {
-    std::sort(job.ranks.begin(), job.ranks.end(), [](const RankFacts& a, const RankFacts& b) {
+    std::ranges::sort(job.ranks, [](const RankFacts& a, const RankFacts& b) {
       return std::tuple(!a.rank, a.rank.value_or(0), a.pid) < std::tuple(!b.rank, b.rank.value_or(0), b.pid);
     });
     LookAtStates(&job);

@@ -25,9 +25,9 @@ bool IsOf(const LiveAdvice& advice, const JobFacts& job) {
 }
 
 bool IsHere(const std::vector<JobFacts>& jobs, const LiveAdvice& advice) {
-  return std::any_of(jobs.begin(), jobs.end(), [&](const JobFacts& job) {
+  return std::ranges::any_of(jobs, [&](const JobFacts& job) {
     if (!IsOf(advice, job)) return false;
-    return advice.pid == 0 || std::any_of(job.ranks.begin(), job.ranks.end(), [&](const RankFacts& rank) { return rank.pid == advice.pid; });
+    return advice.pid == 0 || std::ranges::any_of(job.ranks, [&](const RankFacts& rank) { return rank.pid == advice.pid; });
   });
 }
 
@@ -52,7 +52,7 @@ std::vector<AdviceChange> AdviceBoard::Update(const std::vector<JobFacts>& jobs,
   const int64_t clear_ns = Seconds(limits_, "clear_s");
   std::erase_if(conditions_, [&](const auto& entry) {
     const Condition& condition = entry.second;
-    const bool hangs = condition.raised && condition.advice.check != "hang" && std::any_of(jobs.begin(), jobs.end(), [&](const JobFacts& job) {
+    const bool hangs = condition.raised && condition.advice.check != "hang" && std::ranges::any_of(jobs, [&](const JobFacts& job) {
       return IsOf(condition.advice, job) && Has(job, "hang", -1);
     });
     const bool here = IsHere(jobs, condition.advice);
@@ -129,7 +129,7 @@ bool AdviceBoard::Raises(const Key& key, const LiveFinding& finding, const JobFa
       if (Has(job, cause, std::get<3>(key))) return false;
     }
   }
-  const auto all = static_cast<size_t>(std::count_if(conditions_.begin(), conditions_.end(), [](const auto& entry) { return entry.second.raised; }));
+  const auto all = static_cast<size_t>(std::ranges::count_if(conditions_, [](const auto& entry) { return entry.second.raised; }));
   if (static_cast<double>(RaisedOf(job)) < limits_.At("live", "most_per_job") && all < kMaxRaised) return true;
   if (!std::exchange(condition->suppressed, true)) ++suppressed_total_;
   return false;
@@ -137,14 +137,14 @@ bool AdviceBoard::Raises(const Key& key, const LiveFinding& finding, const JobFa
 
 // `pid` -1: of any process, or the job.
 bool AdviceBoard::Has(const JobFacts& job, std::string_view check, pid_t pid) const {
-  return std::any_of(conditions_.begin(), conditions_.end(), [&](const auto& entry) {
+  return std::ranges::any_of(conditions_, [&](const auto& entry) {
     const LiveAdvice& advice = entry.second.advice;
     return entry.second.raised && advice.check == check && IsOf(advice, job) && (pid == -1 || advice.pid == pid);
   });
 }
 
 size_t AdviceBoard::RaisedOf(const JobFacts& job) const {
-  return static_cast<size_t>(std::count_if(conditions_.begin(), conditions_.end(), [&](const auto& entry) {
+  return static_cast<size_t>(std::ranges::count_if(conditions_, [&](const auto& entry) {
     const LiveAdvice& advice = entry.second.advice;
     return entry.second.raised && IsOf(advice, job);
   }));
@@ -153,7 +153,7 @@ size_t AdviceBoard::RaisedOf(const JobFacts& job) const {
 // What was raised before a job hung is of the time before.
 std::vector<const LiveAdvice*> AdviceBoard::Raised() const {
   const auto hangs = [this](const LiveAdvice& advice) {
-    return std::any_of(conditions_.begin(), conditions_.end(), [&](const auto& entry) {
+    return std::ranges::any_of(conditions_, [&](const auto& entry) {
       const LiveAdvice& hang = entry.second.advice;
       return entry.second.raised && hang.check == "hang" && hang.job_id == advice.job_id && hang.uid == advice.uid &&
              (!hang.job_id.empty() || hang.pid == advice.pid);

@@ -14,7 +14,7 @@ double KernelRatio(const RankFacts& rank, const RankFacts& other) {
   double mine = 0;
   double others = 0;
   for (const KernelTime& kernel : rank.kernels) {
-    const auto same = std::find_if(other.kernels.begin(), other.kernels.end(), [&](const KernelTime& one) { return one.name == kernel.name; });
+    const auto same = std::ranges::find(other.kernels, kernel.name, &KernelTime::name);
     if (same == other.kernels.end() || same->mean_us <= 0) continue;
     mine += kernel.mean_us * static_cast<double>(kernel.count);
     others += same->mean_us * static_cast<double>(kernel.count);
@@ -65,8 +65,7 @@ LiveFindings FindSlowRank(const LiveInput& input) {
   std::vector<const RankFacts*> ranks;
   std::vector<analysis::RankShare> shares;
   // Of a job whose communication is not collected, waiting for others is in the free time.
-  const bool communicates = std::any_of(input.job.ranks.begin(), input.job.ranks.end(),
-                                        [](const RankFacts& rank) { return rank.now && rank.now->communication_ms > 0; });
+  const bool communicates = std::ranges::any_of(input.job.ranks, [](const RankFacts& rank) { return rank.now && rank.now->communication_ms > 0; });
   for (const RankFacts& rank : input.job.ranks) {
     if (!rank.now) continue;
     ranks.push_back(&rank);

@@ -38,7 +38,7 @@ bool ForEachPart(std::string_view pattern, Text text, Variable variable) {
 }
 
 std::string_view FaultOfRule(std::string_view rule) {
-  if (std::find(std::begin(kKinds), std::end(kKinds), rule) != std::end(kKinds)) return {};
+  if (std::ranges::find(kKinds, rule) != std::end(kKinds)) return {};
   for (std::string_view prefix : {kJobRule, kLabelRule}) {
     if (rule.starts_with(prefix) && rule.size() > prefix.size()) return {};
   }
@@ -64,9 +64,9 @@ std::string_view FaultOfAddress(std::string_view text) {
     return "has a password, which this file is not for: it belongs into the environment of profd-archive.service";
   }
   const auto is_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
-  const bool plain = std::all_of(authority.begin(), authority.end(), [](unsigned char c) { return c > ' ' && c < 0x7f; });
+  const bool plain = std::ranges::all_of(authority, [](unsigned char c) { return c > ' ' && c < 0x7f; });
   if (!plain || authority.empty() || authority.back() == '@' || database.empty()) return kShape;
-  if (!std::all_of(database.begin(), database.end(), is_name)) {
+  if (!std::ranges::all_of(database, is_name)) {
     return "must end with the name of a database, of letters, digits and '_'; archive.run is the run's";
   }
   return {};
@@ -75,7 +75,7 @@ std::string_view FaultOfAddress(std::string_view text) {
 }  // namespace
 
 bool IsArchived(const std::vector<std::string>& which, const ArchiveSubject& subject) {
-  return std::any_of(which.begin(), which.end(), [&subject](std::string_view rule) {
+  return std::ranges::any_of(which, [&subject](std::string_view rule) {
     if (rule.starts_with(kJobRule)) return Fits(rule.substr(kJobRule.size()), subject.job_id);
     if (rule.starts_with(kLabelRule)) return Fits(rule.substr(kLabelRule.size()), subject.label);
     return rule == "all" || rule == subject.kind;
@@ -131,10 +131,10 @@ std::string DatabaseOf(std::string_view address) {
 
 std::string FaultOfRunName(std::string_view name) {
   if (name.empty() || name.size() > kMaxRunName) return fmt::format("must have 1 to {} bytes", kMaxRunName);
-  if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; })) return "must have no control characters";
+  if (std::ranges::any_of(name, [](unsigned char c) { return c < ' ' || c == 0x7f; })) return "must have no control characters";
   std::string fault;
   const bool closed = ForEachPart(name, [](std::string_view) {}, [&fault](std::string_view variable) {
-    if (std::find(std::begin(kVariables), std::end(kVariables), variable) == std::end(kVariables)) {
+    if (std::ranges::find(kVariables, variable) == std::end(kVariables)) {
       fault = "may have {job}, {session}, {label}, {user} and {host} in braces, and nothing else";
     }
   });
@@ -161,7 +161,7 @@ void CheckArchive(const DaemonConfig& config, std::vector<std::string>* problems
   }
   if (config.archive_which.empty()) problems->push_back("archive.which must name something; an empty archive.to is off");
   const bool closed = ForEachPart(config.archive_run, [](std::string_view) {}, [problems](std::string_view variable) {
-    if (std::find(std::begin(kVariables), std::end(kVariables), variable) != std::end(kVariables)) return;
+    if (std::ranges::find(kVariables, variable) != std::end(kVariables)) return;
     problems->push_back(fmt::format("archive.run: {{{}}} must be {{job}}, {{session}}, {{label}}, {{user}} or {{host}}", variable));
   });
   if (!closed) problems->push_back("archive.run: a { without its }");

@@ -240,7 +240,7 @@ AttributionRows Attribution::Impl::Describe() {
 
 void Attribution::Impl::SayIgnored(const std::vector<std::string>& ignored) {
   std::erase_if(said, [&](const std::string& what) {
-    return std::find(ignored.begin(), ignored.end(), what) == ignored.end();
+    return std::ranges::find(ignored, what) == ignored.end();
   });
   for (const std::string& what : ignored) {
     if (said.size() >= kMaxSaid || !said.insert(what).second) continue;

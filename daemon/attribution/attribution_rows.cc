@@ -24,8 +24,7 @@ void OrderFairly(std::vector<Item>* items, OwnerOf owner_of) {
     size_t turn = count[owner_of(item)]++;
     turns.emplace_back(turn, std::move(item));
   }
-  std::stable_sort(turns.begin(), turns.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(turns, {}, [](const auto& turn) { return turn.first; });
   for (size_t i = 0; i < turns.size(); ++i) (*items)[i] = std::move(turns[i].second);
 }
 

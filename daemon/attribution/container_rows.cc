@@ -76,7 +76,7 @@ void NameByDevices(const std::vector<Container>& given, std::vector<Container>* 
     size_t matches = 0;
     for (const Container& candidate : given) {
       if (!Covers(candidate, container)) continue;
-      auto rivals = std::count_if(used->begin(), used->end(), [&](const Container& other) {
+      auto rivals = std::ranges::count_if(*used, [&](const Container& other) {
         return other.of_pod && Covers(candidate, other);
       });
       matches += rivals == 1 ? 1 : 2;

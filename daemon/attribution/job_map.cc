@@ -65,7 +65,7 @@ bool AddJobs(std::string_view text, std::vector<std::string>* jobs) {
     line = Trim(line);
     if (line.empty()) continue;
     std::string job = LabelText(line);
-    if (std::find(jobs->begin(), jobs->end(), job) != jobs->end()) continue;
+    if (std::ranges::find(*jobs, job) != jobs->end()) continue;
     if (jobs->size() == kMaxMapJobs) return false;
     jobs->push_back(std::move(job));
   }
@@ -106,7 +106,7 @@ Result<JobMap> ReadJobMap(const std::string& folder, int64_t oldest_wall_ns) {
       map.ignored.push_back(fmt::format("{}: jobs beyond the first {}", LabelText(name), kMaxMapJobs));
     }
   }
-  std::sort(map.ignored.begin(), map.ignored.end());
+  std::ranges::sort(map.ignored);
   return map;
 }
 

@@ -14,7 +14,7 @@ void AlwaysOn::Start(const std::vector<std::string>& off) {
   for (size_t i = 0; i < collectors.size(); ++i) {
     const CollectorSpec& spec = *collectors[i].spec;
     if (spec.always_on_hz <= 0 || collectors[i].make_poller == nullptr) continue;
-    if (std::find(off.begin(), off.end(), spec.name) != off.end()) continue;
+    if (std::ranges::find(off, spec.name) != off.end()) continue;
     if (Status probe = collectors[i].probe_host(host_); !probe.ok()) {
       log::Info("collector off", {{"collector", spec.name}, {"why", probe.message()}});
       continue;

@@ -163,8 +163,7 @@ Status DcmiRunner::Add(PollEngine::Handle handle, CollectorIndex collector,
   RETURN_IF_ERROR(shared_->Start(shared_));
   int64_t now = deps_.host.clock.SteadyNs();
   Tap tap{handle, std::move(sink_or_null), TickGrid(now, options.hz), options.hz};
-  auto found = std::find_if(shared_->instances.begin(), shared_->instances.end(),
-                            [&](const auto& i) { return !i->task && i->collector == collector; });
+  auto found = std::ranges::find_if(shared_->instances, [&](const auto& i) { return !i->task && i->collector == collector; });
   if (found == shared_->instances.end()) {
     auto instance = std::make_unique<Shared::Instance>(
         Shared::Instance{collector, options, TickGrid(now, options.hz), {}, nullptr, {}, 0});

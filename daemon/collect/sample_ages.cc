@@ -40,7 +40,7 @@ void UpdateSampleAges(const Host& host, const CollectorStatsTable& stats, const 
   router.VisitRunning([&newest_blocks](CollectorIndex collector, uint32_t device, int64_t last_ns) {
     newest_blocks.emplace_back(device, collector, last_ns);
   });
-  std::sort(newest_blocks.begin(), newest_blocks.end());
+  std::ranges::sort(newest_blocks);
   for (size_t i = 0; i < newest_blocks.size(); ++i) {
     const auto& [device, collector, last_ns] = newest_blocks[i];
     const bool is_last = i + 1 == newest_blocks.size() || std::get<0>(newest_blocks[i + 1]) != device ||

@@ -69,7 +69,7 @@ void SamplerPool::Add(std::shared_ptr<Task> task, int64_t due_ns) {
 void SamplerPool::Remove(const Task* task, std::function<void()> done) {
   {
     MutexLock lock(mutex_);
-    auto found = std::find_if(entries_.begin(), entries_.end(), [task](const auto& entry) {
+    auto found = std::ranges::find_if(entries_, [task](const auto& entry) {
       return entry->task.get() == task && !entry->ending;
     });
     if (found != entries_.end()) {
@@ -113,7 +113,7 @@ int64_t SamplerPool::LookNs() const {
 }
 
 bool SamplerPool::IsWaitedFor(int64_t due_ns) const {
-  return std::any_of(waits_.begin(), waits_.end(), [due_ns](int64_t ns) { return ns <= due_ns; });
+  return std::ranges::any_of(waits_, [due_ns](int64_t ns) { return ns <= due_ns; });
 }
 
 // For the earliest task, if no other thread does; else to be of help.
@@ -128,7 +128,7 @@ void SamplerPool::Wait(int64_t due_ns, MutexLock& lock) {
   } else {
     due_.WaitUntil(lock, PointOf(due_ns));
   }
-  waits_.erase(std::find(waits_.begin(), waits_.end(), due_ns));
+  waits_.erase(std::ranges::find(waits_, due_ns));
 }
 
 // Does another thread have to serve what falls due before the task is over?
@@ -155,8 +155,7 @@ void SamplerPool::RunOne(Entry& entry) {
 }
 
 void SamplerPool::EndOne(Entry& entry) {
-  auto found = std::find_if(entries_.begin(), entries_.end(),
-                            [&entry](const auto& one) { return one.get() == &entry; });
+  auto found = std::ranges::find_if(entries_, [&entry](const auto& one) { return one.get() == &entry; });
   std::unique_ptr<Entry> ending = std::move(*found);
   entries_.erase(found);
   help_.NotifyOne();

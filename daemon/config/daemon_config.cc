@@ -263,7 +263,7 @@ DaemonConfig ParseDaemonConfig(std::string_view text, std::string_view file_name
     return config;
   }
   for (const auto& [section, node] : root) {
-    bool known = std::any_of(kKeys.begin(), kKeys.end(), [&section = section](const Key& key) {
+    bool known = std::ranges::any_of(kKeys, [&section = section](const Key& key) {
       return key.section == section.str();
     });
     auto where = fmt::format("{}:{}", file_name, node.source().begin.line);

@@ -88,7 +88,7 @@ std::shared_ptr<StreamSubscriber> StreamHub::Subscribe(std::bitset<kMaxCollector
 void StreamHub::Unsubscribe(const std::shared_ptr<StreamSubscriber>& subscriber) {
   MutexLock lock(mutex_);
   List next = *list_;
-  auto found = std::find(next.begin(), next.end(), subscriber);
+  auto found = std::ranges::find(next, subscriber);
   if (found == next.end()) return;
   dropped_before_ += subscriber->dropped();
   next.erase(found);

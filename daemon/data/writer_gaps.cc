@@ -124,7 +124,7 @@ ManifestChannel& WriterSession::ManifestOf(const DumpFeed& feed) {
   if (feed.manifest_at_ < channels.size() && is_of_feed(channels[feed.manifest_at_])) {
     return channels[feed.manifest_at_];
   }
-  const auto found = std::find_if(channels.begin(), channels.end(), is_of_feed);
+  const auto found = std::ranges::find_if(channels, is_of_feed);
   feed.manifest_at_ = static_cast<size_t>(found - channels.begin());
   if (found != channels.end()) return *found;
   ManifestChannel& channel = manifest.channels.emplace_back();

@@ -74,12 +74,11 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
   DCHECK_ON(deps_.control);
   auto work = std::make_shared<Disk>();
   // Newest first, after those a client waits for.
-  std::sort(names.begin(), names.end(), std::greater<>());
+  std::ranges::sort(names, std::greater<>());
   std::stable_partition(names.begin(), names.end(),
                         [&first](const std::string& name) { return first.contains(name); });
   left_ = names.size();
-  first_left_ = static_cast<size_t>(std::count_if(
-      names.begin(), names.end(), [&first](const auto& name) { return first.contains(name); }));
+  first_left_ = static_cast<size_t>(std::ranges::count_if(names, [&first](const auto& name) { return first.contains(name); }));
   work->names = std::move(names);
   work->first = std::move(first);
   NoteProgress(first_left_ == 0);

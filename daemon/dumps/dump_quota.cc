@@ -16,7 +16,7 @@ class Planner {
       by_uid_[dump.uid] += dump.bytes + dump.queued;
       if (!dump.writing && !dump.pinned) free_to_go_.push_back(&dump);
     }
-    std::sort(free_to_go_.begin(), free_to_go_.end(), [](const KeptDump* a, const KeptDump* b) {
+    std::ranges::sort(free_to_go_, [](const KeptDump* a, const KeptDump* b) {
       return std::tie(a->waiting, a->ended_wall_ns, a->name) < std::tie(b->waiting, b->ended_wall_ns, b->name);
     });
   }

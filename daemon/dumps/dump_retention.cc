@@ -134,7 +134,7 @@ std::vector<const KeptDump*> DumpRetention::All() const {
   for (const auto& [name, dump] : dumps_) {
     if (!dump.removing) all.push_back(&dump);
   }
-  std::sort(all.begin(), all.end(), [](const KeptDump* a, const KeptDump* b) {
+  std::ranges::sort(all, [](const KeptDump* a, const KeptDump* b) {
     return std::tie(a->started_wall_ns, a->name) < std::tie(b->started_wall_ns, b->name);
   });
   return all;

@@ -39,7 +39,7 @@ Status CheckOwn(int fd, const std::string& path) {
 
 // An id is a file's name.
 bool IsSessionId(std::string_view id) {
-  return !id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
+  return !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
   });
 }

@@ -83,7 +83,7 @@ void HealthBoard::CompareFaults(DeviceRecord* now, Memory* memory, int64_t wall_
   }
   for (const ActiveFault& one : memory->faults) {
     const auto& faults = now->facts.faults;
-    if (std::find(faults.begin(), faults.end(), one.fault) != faults.end()) continue;
+    if (std::ranges::find(faults, one.fault) != faults.end()) continue;
     changes->push_back(FaultChange("NPU fault cleared", Verdict::kOk, now->facts.npu, one.fault));
   }
   memory->faults_known = true;

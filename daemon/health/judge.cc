@@ -70,7 +70,7 @@ void AddStoredFacts(const MetricStore& store, int64_t now_ns, std::vector<Health
       device.uncorrected_errors += series.value;
     }
   });
-  for (HealthFacts& one : *facts) std::sort(one.faults.begin(), one.faults.end());
+  for (HealthFacts& one : *facts) std::ranges::sort(one.faults);
 }
 
 DeviceHealth Judge(const HealthFacts& facts) {

@@ -107,7 +107,7 @@ void NpuHealth::Describe(const std::string& driver_problem, v1::Node* out) const
   for (const auto& [device, record] : board_.devices()) {
     if (record.health.verdict == Verdict::kOk) continue;
     for (const v1::Health::Flag flag : record.health.flags) {
-      if (std::find(wire.flags().begin(), wire.flags().end(), flag) == wire.flags().end()) wire.add_flags(flag);
+      if (std::ranges::find(wire.flags(), flag) == wire.flags().end()) wire.add_flags(flag);
     }
     wire.add_reasons(fmt::format("NPU {} is {}", record.facts.npu, VerdictName(record.health.verdict)));
   }

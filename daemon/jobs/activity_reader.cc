@@ -76,7 +76,7 @@ uint64_t UnreadableBytes(const ActivityFrame& frame) {
 template <class Record>
 bool AllSound(const ActivityFrame& frame) {
   const auto records = frame.As<Record>();
-  return std::all_of(records.begin(), records.end(), [](const Record& r) { return IsSound(r); });
+  return std::ranges::all_of(records, [](const Record& r) { return IsSound(r); });
 }
 
 bool RecordsAreSound(const ActivityFrame& frame) {

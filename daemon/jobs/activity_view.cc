@@ -44,7 +44,7 @@ void FillKernels(const LiveActivity& live, uint32_t most, v1::ProcessActivity* o
 bool IsWanted(const v1::GetActivityRequest& request, const TrainingProcess& process) {
   if (!request.job_id().empty() && process.job_id != request.job_id()) return false;
   const auto& pids = request.pids();
-  return pids.empty() || std::find(pids.begin(), pids.end(), process.pid) != pids.end();
+  return pids.empty() || std::ranges::find(pids, process.pid) != pids.end();
 }
 
 }  // namespace

@@ -30,11 +30,11 @@ void AttachService::OnHello(AttachArrival arrival) {
 std::vector<int> AttachService::LogicalIds(const std::vector<int>& physical) const {
   std::vector<int> logical;
   for (const DeviceInfo& device : deps_.devices) {
-    if (std::find(physical.begin(), physical.end(), device.physical_id) != physical.end()) {
+    if (std::ranges::find(physical, device.physical_id) != physical.end()) {
       logical.push_back(device.id);
     }
   }
-  std::sort(logical.begin(), logical.end());
+  std::ranges::sort(logical);
   return logical;
 }
 

@@ -30,13 +30,12 @@ constexpr std::array kParents = {Spelling{"docker", "docker"},
 
 bool IsHex(std::string_view text, size_t least) {
   return text.size() >= least && text.size() <= kMaxHex &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && text.front() != '.' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
+         std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '.' || c == '_' || c == '-';
          });
@@ -80,7 +79,7 @@ CgroupContainer OfComponent(std::string_view parent, std::string_view component)
 
 bool IsPodUid(std::string_view text) {
   if (text.size() < 32 || text.size() > 36) return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
+  return std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
   });
 }
@@ -92,7 +91,7 @@ std::string PodUidOf(std::string_view component) {
   size_t at = component.rfind("pod");
   if (at == std::string_view::npos || (at > 0 && component[at - 1] != '-')) return {};
   std::string uid(component.substr(at + 3));
-  std::replace(uid.begin(), uid.end(), '_', '-');
+  std::ranges::replace(uid, '_', '-');
   return IsPodUid(uid) ? uid : std::string();
 }
 

@@ -78,8 +78,8 @@ class TreeCopy {
   Status ReadNames(UniqueFd folder, std::vector<std::string>* names) {
     std::vector<std::string> folders;
     Status complete = ReadNames(std::move(folder), names, &folders);
-    std::sort(names->begin(), names->end());
-    std::sort(folders.begin(), folders.end());
+    std::ranges::sort(*names);
+    std::ranges::sort(folders);
     names->insert(names->end(), folders.begin(), folders.end());
     return complete;
   }
@@ -312,7 +312,7 @@ void FileCopier::CheckDeadlines(int64_t now_steady_ns) {
 }
 
 bool FileCopier::stuck() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.thread->stuck(); });
+  return std::ranges::any_of(workers_, [](const Worker& worker) { return worker.thread->stuck(); });
 }
 
 }  // namespace profd

@@ -28,7 +28,7 @@ std::vector<DeviceUse> ByProcess(std::span<const DcmiDevice> devices,
   }
   std::vector<DeviceUse> result;
   for (auto& [pid, ids] : uses) {
-    std::sort(ids.begin(), ids.end());
+    std::ranges::sort(ids);
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
     result.push_back({pid, std::move(ids)});
   }

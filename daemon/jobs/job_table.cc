@@ -221,8 +221,8 @@ void JobTable::RefuseCollection(uint64_t attach_id, attach::SessionNotice notice
 std::string JobTable::CollectingOn(std::span<const uint32_t> devices) const {
   for (const auto& [id, entry] : attached_) {
     const std::vector<int>& own = entry.process.devices;
-    const bool there = std::any_of(devices.begin(), devices.end(), [&own](uint32_t device) {
-      return std::find(own.begin(), own.end(), static_cast<int>(device)) != own.end();
+    const bool there = std::ranges::any_of(devices, [&own](uint32_t device) {
+      return std::ranges::find(own, static_cast<int>(device)) != own.end();
     });
     if (there && !entry.collecting.empty()) {
       return fmt::format("process {} ({})", entry.process.pid, *entry.collecting.begin());
@@ -283,8 +283,7 @@ void JobTable::Round() {
   for (const auto& [id, entry] : attached_) {
     if (entry.ring != nullptr || entry.activity != nullptr) order.push_back(id);
   }
-  std::rotate(order.begin(), std::lower_bound(order.begin(), order.end(), next_in_round_),
-              order.end());
+  std::rotate(order.begin(), std::ranges::lower_bound(order, next_in_round_), order.end());
   for (uint64_t id : order) {
     next_in_round_ = id;
     if (left == 0 || activity_left < attach::kMaxFrameBytes) return;
@@ -297,7 +296,7 @@ void JobTable::Round() {
 }
 
 bool JobTable::Wanted(uint64_t attach_id) const {
-  return std::any_of(watchers_->begin(), watchers_->end(), [attach_id](const auto& watching) {
+  return std::ranges::any_of(*watchers_, [attach_id](const auto& watching) {
     return !watching->gone && watching->watcher->Hurries() && watching->watcher->Wants(attach_id);
   });
 }

@@ -58,7 +58,7 @@ void DescribeJobs(const Peer& peer, const v1::ListJobsRequest& request_untrusted
     jobs[{process.job_id, process.uid}].push_back(&process);
   }
   for (auto& [key, members] : jobs) {
-    std::sort(members.begin(), members.end(), InOrder);
+    std::ranges::sort(members, InOrder);
     v1::Job& job = *out->add_jobs();
     job.set_job_id(key.first);
     job.set_uid(key.second);

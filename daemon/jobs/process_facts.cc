@@ -48,7 +48,7 @@ bool IsIdChar(char c) {
 
 bool IsDigits(std::string_view text) {
   return !text.empty() && text.size() <= 20 &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // The entries of an environment block, by name.
@@ -198,7 +198,7 @@ std::string ScriptOf(std::string_view arguments) {
 }  // namespace
 
 bool IsJobId(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxId && std::all_of(text.begin(), text.end(), IsIdChar);
+  return !text.empty() && text.size() <= kMaxId && std::ranges::all_of(text, IsIdChar);
 }
 
 bool ParseDeviceList(std::string_view text, std::vector<int>* out) {
@@ -216,7 +216,7 @@ bool ParseDeviceList(std::string_view text, std::vector<int>* out) {
     if (first < 0 || last < first || last > kMaxDevice) return false;
     for (int id = first; id <= last; ++id) {
       if (out->size() == kMaxVisible) return false;
-      if (std::find(out->begin(), out->end(), id) == out->end()) out->push_back(id);
+      if (std::ranges::find(*out, id) == out->end()) out->push_back(id);
     }
   }
   return !out->empty();

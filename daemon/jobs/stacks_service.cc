@@ -70,17 +70,17 @@ void FillFrames(const attach::StacksReport& report, const ProcessThreads* thread
 bool IsWanted(const v1::GetStacksRequest& request, const TrainingProcess& process) {
   if (!request.job_id().empty() && process.job_id != request.job_id()) return false;
   const auto& ranks = request.ranks();
-  if (!ranks.empty() && (!process.rank || std::find(ranks.begin(), ranks.end(), static_cast<uint32_t>(*process.rank)) == ranks.end())) {
+  if (!ranks.empty() && (!process.rank || std::ranges::find(ranks, static_cast<uint32_t>(*process.rank)) == ranks.end())) {
     return false;
   }
   const auto& pids = request.pids();
-  return pids.empty() || std::find(pids.begin(), pids.end(), process.pid) != pids.end();
+  return pids.empty() || std::ranges::find(pids, process.pid) != pids.end();
 }
 
 }  // namespace
 
 Result<std::shared_ptr<StacksService::Look>> StacksService::Begin(const Peer& peer, const v1::GetStacksRequest& request) {
-  const auto of_user = std::count_if(looks_.begin(), looks_.end(), [&](const auto& look) { return look->uid == peer.uid; });
+  const auto of_user = std::ranges::count_if(looks_, [&](const auto& look) { return look->uid == peer.uid; });
   if (looks_.size() >= kMaxLooks || static_cast<size_t>(of_user) >= kMaxLooksOfUser) {
     return ResourceExhausted(fmt::format("{} requests for stacks are under way here, {} of them of this user (at most {} and {}); try again",
                                          looks_.size(), of_user, kMaxLooks, kMaxLooksOfUser));
@@ -94,7 +94,7 @@ Result<std::shared_ptr<StacksService::Look>> StacksService::Begin(const Peer& pe
   if (look->processes.empty()) {
     return NotFound("no such training process of this user is known here; ListJobs has those that are");
   }
-  std::stable_sort(look->processes.begin(), look->processes.end(), [](const LookedAt& a, const LookedAt& b) {
+  std::ranges::stable_sort(look->processes, [](const LookedAt& a, const LookedAt& b) {
     return std::tuple(a.process.job_id, !a.process.rank, a.process.rank) < std::tuple(b.process.job_id, !b.process.rank, b.process.rank);
   });
   look->left_out = look->processes.size() - std::min(look->processes.size(), kMaxProcesses);

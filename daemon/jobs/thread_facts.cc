@@ -53,7 +53,7 @@ void ReadCall(const RootedFs& proc, pid_t pid, const std::string& base, ThreadFa
   const std::string_view number = rest.substr(0, rest.find(' '));
   long call = -1;
   if (!ParseNumber(number, &call) || call < 0) return;
-  const auto* known = std::find_if(kSystemCalls.begin(), kSystemCalls.end(), [&](const SystemCall& one) { return one.number == call; });
+  const auto* known = std::ranges::find(kSystemCalls, call, &SystemCall::number);
   if (known == kSystemCalls.end()) {
     out->system_call = fmt::format("number {}", call);
     return;
@@ -104,7 +104,7 @@ Result<ProcessThreads> ReadThreads(const RootedFs& proc, pid_t pid, uint64_t sta
     if (ParseNumber(name, &id)) ids.push_back(id);
   });
   if (!listed.ok()) return listed;
-  std::sort(ids.begin(), ids.end(), [pid](pid_t a, pid_t b) { return std::pair(a != pid, a) < std::pair(b != pid, b); });
+  std::ranges::sort(ids, [pid](pid_t a, pid_t b) { return std::pair(a != pid, a) < std::pair(b != pid, b); });
   ProcessThreads all;
   all.left_out = ids.size() - std::min(ids.size(), kMaxShownThreads);
   ids.resize(ids.size() - all.left_out);

@@ -247,7 +247,7 @@ const std::vector<MetricStore::SortedSeries>& MetricStore::Ordered() const {
   if (order_dirty_) {
     order_.clear();
     for (const auto& [key, id] : by_key_) order_.push_back({SlotOf(id)->description.metric, id});
-    std::sort(order_.begin(), order_.end(), [](const SortedSeries& a, const SortedSeries& b) {
+    std::ranges::sort(order_, [](const SortedSeries& a, const SortedSeries& b) {
       return a.metric != b.metric ? a.metric < b.metric : a.series < b.series;
     });
     OrderHistograms();
@@ -284,7 +284,7 @@ void MetricStore::OrderHistograms() const {
           histograms.try_emplace(key.substr(0, key.size() - le.size()), histograms.size());
       places.push_back({known->second, bound, le == kHistogramSum, *entry});
     }
-    std::stable_sort(places.begin(), places.end(), [](const Position& a, const Position& b) {
+    std::ranges::stable_sort(places, [](const Position& a, const Position& b) {
       return std::tie(a.histogram, a.sum, a.bound) < std::tie(b.histogram, b.sum, b.bound);
     });
     std::transform(places.begin(), places.end(), begin, [](const Position& p) { return p.entry; });

@@ -100,8 +100,7 @@ class MetricStore final : public SeriesRegistry {
     MutexLock lock(mutex_);
     const std::vector<SortedSeries>& order = Ordered();
     for (MetricId metric : metrics) {
-      auto entry = std::lower_bound(order.begin(), order.end(), metric,
-                                    [](const SortedSeries& one, MetricId m) { return one.metric < m; });
+      auto entry = std::ranges::lower_bound(order, metric, {}, &SortedSeries::metric);
       for (; entry != order.end() && entry->metric == metric; ++entry) {
         VisitIfFresh(*entry, now_ns, visit);
       }

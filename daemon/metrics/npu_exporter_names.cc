@@ -320,7 +320,7 @@ void Scrape::SortChips() {
     int npu = INT32_MAX;
     return ParseNumber(chips_[static_cast<size_t>(chip)].npu, &npu) ? npu : INT32_MAX;
   };
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return number(a) < number(b); });
+  std::ranges::sort(order, [&](int a, int b) { return number(a) < number(b); });
   std::vector<int> place(order.size());
   std::vector<Chip> sorted;
   for (int chip : order) {
@@ -421,7 +421,7 @@ std::vector<MetricFamily> Scrape::Families() {
   AddNodeCells();
   NumberCodes();
   SortChips();
-  std::stable_sort(cells_.begin(), cells_.end(), [](const Cell& a, const Cell& b) {
+  std::ranges::stable_sort(cells_, [](const Cell& a, const Cell& b) {
     if (a.Series() != b.Series()) return a.Series() < b.Series();
     return a.rank < b.rank;
   });

@@ -51,7 +51,7 @@ std::string_view LabelValue(const NpuExporterSeriesLabels& labels, std::string_v
 }
 
 bool NpuExporterReader::Matches(const NpuExporterSeriesLabels& labels) const {
-  return std::all_of(conditions.begin(), conditions.end(), [&](const auto& condition) {
+  return std::ranges::all_of(conditions, [&](const auto& condition) {
     const std::string_view have = LabelValue(labels, condition.first);
     if (condition.second == "/") return have.find('/') != have.npos;
     if (condition.second == "!/") return have.find('/') == have.npos;

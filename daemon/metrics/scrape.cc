@@ -144,10 +144,9 @@ void StoreFamilies::Write(std::ostream& out) const {
 }
 
 int64_t ScraperTable::Window(std::string_view peer, std::string_view agent, int64_t now_ns) {
-  Scraper* scraper =
-      std::find_if(scrapers_.begin(), scrapers_.end(), [&](const Scraper& known) {
-        return known.last_ns != 0 && known.peer == peer && known.agent == agent;
-      });
+  Scraper* scraper = std::ranges::find_if(scrapers_, [&](const Scraper& known) {
+    return known.last_ns != 0 && known.peer == peer && known.agent == agent;
+  });
   if (scraper == scrapers_.end()) {
     scraper = std::ranges::min_element(scrapers_, {}, &Scraper::last_ns);
     *scraper = {std::string(peer), std::string(agent), now_ns};

@@ -39,7 +39,7 @@ double Seconds(const std::atomic<int64_t>& ns) {
 
 bool Available(const CollectorEntry& entry, const Host& host) {
   if (entry.probe_device == nullptr) return entry.probe_host(host).ok();
-  return std::any_of(host.devices.begin(), host.devices.end(), [&](const DeviceInfo& device) {
+  return std::ranges::any_of(host.devices, [&](const DeviceInfo& device) {
     return ProbeDevice(entry, host, device).ok();
   });
 }

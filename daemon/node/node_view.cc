@@ -60,7 +60,7 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
     entry.set_state(v1::Channel::STATE_IDLE);
     const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
     if (format != nullptr) entry.set_name(std::string(format->name));
-    auto status = std::find_if(running.begin(), running.end(), [channel](const auto& s) { return s.channel == channel; });
+    auto status = std::ranges::find(running, channel, &ChannelArbiter::ChannelStatus::channel);
     if (status != running.end()) {
       entry.set_state(status->state);
       entry.set_detail(status->detail);
@@ -146,7 +146,7 @@ void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, cons
     wire.set_default_hz(spec.default_hz);
     wire.set_max_hz(spec.max_hz);
     wire.set_overview(spec.overview);
-    bool disabled = std::find(off.begin(), off.end(), spec.name) != off.end();
+    bool disabled = std::ranges::find(off, spec.name) != off.end();
     if (!disabled && spec.always_on_hz > 0) wire.set_always_on_hz(spec.always_on_hz);
     Status why;
     if (entry.probe_device == nullptr) {

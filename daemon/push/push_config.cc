@@ -23,7 +23,7 @@ constexpr size_t kMaxHeaderLine = 8192;
 
 bool IsNameOf(std::string_view text, std::string_view more) {
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-         std::all_of(text.begin(), text.end(), [more](char c) {
+         std::ranges::all_of(text, [more](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) != 0 || more.find(c) != std::string_view::npos;
          });
 }
@@ -39,7 +39,7 @@ void ReadLabels(const std::vector<std::string>& entries, PushLabels* labels,
                                       log::Quote(entry)));
       continue;
     }
-    if (std::any_of(labels->begin(), labels->end(), [&](const auto& label) { return label.first == name; })) {
+    if (std::ranges::any_of(*labels, [&](const auto& label) { return label.first == name; })) {
       problems->push_back(fmt::format("push.labels: {}: this name was given a value before", log::Quote(entry)));
       continue;
     }
@@ -65,7 +65,7 @@ std::string ReadHeaders(const std::string& path, std::vector<std::string>* probl
     if (line.empty() || line.front() == '#') continue;
     const size_t colon = std::min(line.find(':'), line.size());
     // A value is never shown: it may be a password.
-    const bool is_plain = std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+    const bool is_plain = std::ranges::all_of(line, [](char c) { return c >= ' ' && c < 0x7f; });
     if (colon == line.size() || !IsNameOf(line.substr(0, colon), "-_") || !is_plain ||
         line.size() > kMaxHeaderLine) {
       return wrong(fmt::format("line {} must be \"Name: value\"", number));

@@ -45,7 +45,7 @@ std::vector<PushMessage> TakePush(const MetricStore& store, const prometheus::Co
                                   const std::vector<std::string>& names, const PushSinkOptions& sink, PushFacts facts,
                                   Page* page) {
   auto speaks = [&names](std::string_view name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
   };
   const SystemClock clock;
   facts.wall_ns = clock.WallNs();

@@ -14,7 +14,7 @@ constexpr uint16_t kHttp = 80;
 constexpr uint16_t kHttps = 443;
 
 bool IsPlain(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
 }
 
 }  // namespace

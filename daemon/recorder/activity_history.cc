@@ -226,8 +226,7 @@ ActivityHistory::Past ActivityHistory::Read(int64_t from_ns,
 }
 
 size_t ActivityHistory::collecting() const {
-  return static_cast<size_t>(std::count_if(processes_.begin(), processes_.end(),
-                                           [](const auto& entry) { return entry.second.collects(); }));
+  return static_cast<size_t>(std::ranges::count_if(processes_, [](const auto& entry) { return entry.second.collects(); }));
 }
 
 std::string ActivityHistory::Problem() const {

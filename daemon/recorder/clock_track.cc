@@ -44,8 +44,7 @@ bool ClockTrack::At(int64_t host_ns, double device_counter_hz, double host_count
     out->host_count = Moved(out->host_count, Scaled(by, host_counter_hz / 1e9));
     return true;
   }
-  auto after = std::lower_bound(pairs_.begin(), pairs_.end(), host_ns,
-                                [](const ClockPair& p, int64_t ns) { return p.host_ns < ns; });
+  auto after = std::ranges::lower_bound(pairs_, host_ns, {}, &ClockPair::host_ns);
   bool inside = after != pairs_.begin() && after != pairs_.end();
   // Outside, the longest stretch there is gives the best drift.
   const ClockPair& a = inside ? *(after - 1) : pairs_.front();

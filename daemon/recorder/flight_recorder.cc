@@ -78,7 +78,7 @@ void FlightRecorder::AddChannels(const WantedCollector& wanted) {
       taps_.push_back(std::make_unique<RingTap>(ring_, route));
       deps_.router.SetTap(static_cast<uint32_t>(device.id), request.channel, taps_.back().get());
     }
-    if (std::find(devices_.begin(), devices_.end(), device.id) == devices_.end()) {
+    if (std::ranges::find(devices_, device.id) == devices_.end()) {
       devices_.push_back(device.id);
     }
   }

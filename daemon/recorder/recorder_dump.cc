@@ -171,8 +171,7 @@ SessionDumpOptions RecorderDump::Options() {
   }
   AddDevices(&options);
   for (const auto& [device, track] : recorder_.clocks_) {
-    bool ours = std::find(request_.devices.begin(), request_.devices.end(), device) !=
-                request_.devices.end();
+    bool ours = std::ranges::find(request_.devices, device) != request_.devices.end();
     for (const ClockPair& pair : track.pairs()) {
       if (ours && pair.host_ns > start_ns_ && pair.host_ns <= now_ns_) {
         manifest.clocks.push_back({device, "periodic", ForDump(pair)});
@@ -207,8 +206,7 @@ void RecorderDump::AddFeed(RecorderRing::RouteId id, const WantedCollector& want
 void RecorderDump::AddParts() {
   feed_of_.assign(recorder_.routes_.size(), nullptr);
   auto allowed = [this](int device) {
-    return device == kHostDevice || std::find(request_.devices.begin(), request_.devices.end(),
-                                              device) != request_.devices.end();
+    return device == kHostDevice || std::ranges::find(request_.devices, device) != request_.devices.end();
   };
   for (const FlightRecorder::Claimed& one : recorder_.claimed_) {
     if (!allowed(one.device)) continue;

@@ -98,8 +98,8 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
   request.may_hold = [peer, job = request.job_id, named = !request_untrusted.devices().empty(),
                     devices = request.devices](const TrainingProcess& process) {
     if (!peer.Owns(process.uid) || (!job.empty() && process.job_id != job)) return false;
-    return !named || std::any_of(process.devices.begin(), process.devices.end(), [&devices](int device) {
-      return std::find(devices.begin(), devices.end(), device) != devices.end();
+    return !named || std::ranges::any_of(process.devices, [&devices](int device) {
+      return std::ranges::find(devices, device) != devices.end();
     });
   };
   Write(std::move(request), std::move(reply));

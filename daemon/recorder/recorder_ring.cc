@@ -282,7 +282,7 @@ bool RecorderRing::ReadBatch(Cursor* cursor, std::vector<std::byte>* out,
         if (!out->empty() && out->size() + entry.size > kBatchBytes) break;
         const std::byte* begin = arena_ + cursor->next % capacity_;
         out->insert(out->end(), begin, begin + entry.size);
-        bool known = std::any_of(epochs->begin(), epochs->end(), [&](const EpochKey& key) {
+        bool known = std::ranges::any_of(*epochs, [&](const EpochKey& key) {
           return key.route == entry.route && key.number == entry.epoch;
         });
         const Route& route = routes_[entry.route];

@@ -170,8 +170,7 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
 
 void FlightRecorder::EvictTriggerDumps() {
   while (kept_.size() > static_cast<size_t>(config_.recorder_max_dumps)) {
-    const auto found = std::find_if(kept_.begin(), kept_.end(),
-                                    [this](const TriggerDump& each) { return !dump_requests_->IsWaiting(each.dump); });
+    const auto found = std::ranges::find_if(kept_, [this](const TriggerDump& each) { return !dump_requests_->IsWaiting(each.dump); });
     if (found == kept_.end()) return;  // all wait for the database: their bound is the archive's
     TriggerDump oldest = std::move(*found);
     kept_.erase(found);

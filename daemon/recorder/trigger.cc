@@ -136,7 +136,7 @@ Status ParseLabels(Reader& reader, Trigger* trigger) {
     if (name.empty() || !reader.Take("=") || !reader.TakeString(&value)) {
       return InvalidArgument("labels are written {name=\"value\",...}");
     }
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (std::ranges::find(known, name) == known.end()) {
       return InvalidArgument(fmt::format("{} has no label {}; it has {}", metric.name, name,
                                          known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
     }
@@ -154,8 +154,7 @@ Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
   }
   trigger->metric = static_cast<MetricId>(found - kMetrics.begin());
   if (reader.Take("{")) RETURN_IF_ERROR(ParseLabels(reader, trigger));
-  auto op = std::find_if(kOps.begin(), kOps.end(),
-                         [&reader](const OpName& one) { return reader.Take(one.text); });
+  auto op = std::ranges::find_if(kOps, [&reader](const OpName& one) { return reader.Take(one.text); });
   if (op == kOps.end()) return InvalidArgument("after the metric must be one of > >= < <= == !=");
   trigger->op = op->op;
   if (!reader.TakeNumber(&trigger->value)) {
@@ -181,7 +180,7 @@ Status ParseStep(Reader& reader, Trigger* trigger) {
 Status ParseAdvice(Reader& reader, Trigger* trigger) {
   trigger->kind = TriggerKind::kAdvice;
   trigger->check = reader.TakeName();
-  const bool known = std::find(kLiveChecks.begin(), kLiveChecks.end(), trigger->check) != kLiveChecks.end();
+  const bool known = std::ranges::find(kLiveChecks, trigger->check) != kLiveChecks.end();
   if (trigger->check.empty() || known) return {};
   return InvalidArgument(fmt::format("no check {}; there are {}", log::Quote(trigger->check), fmt::join(kLiveChecks, ", ")));
 }

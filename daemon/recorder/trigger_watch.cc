@@ -30,7 +30,7 @@ std::string_view LabelOf(Labels labels, std::string_view name) {
 
 bool Matches(const Trigger& trigger, const SeriesSample& sample) {
   if (trigger.kind != TriggerKind::kThreshold || trigger.metric != sample.metric) return false;
-  return std::all_of(trigger.labels.begin(), trigger.labels.end(), [&](const auto& wanted) {
+  return std::ranges::all_of(trigger.labels, [&](const auto& wanted) {
     return LabelOf(sample.labels, wanted.first) == wanted.second;
   });
 }
@@ -56,13 +56,13 @@ int64_t Median(std::vector<int64_t> values) {
 }  // namespace
 
 bool TriggerWatch::WantsMetrics() const {
-  return std::any_of(triggers_.begin(), triggers_.end(), [](const Trigger& trigger) {
+  return std::ranges::any_of(triggers_, [](const Trigger& trigger) {
     return trigger.kind == TriggerKind::kThreshold || trigger.kind == TriggerKind::kErrorCode;
   });
 }
 
 bool TriggerWatch::WantsSelfMetrics() const {
-  return std::any_of(triggers_.begin(), triggers_.end(), [](const Trigger& trigger) {
+  return std::ranges::any_of(triggers_, [](const Trigger& trigger) {
     return trigger.kind == TriggerKind::kThreshold && !kMetrics[trigger.metric].name.starts_with("atlas_");
   });
 }
@@ -70,7 +70,7 @@ bool TriggerWatch::WantsSelfMetrics() const {
 std::vector<Firing> TriggerWatch::Look(int64_t now_ns, const Visit& visit) {
   std::vector<Firing> out;
   seen_devices_.clear();
-  bool errors = std::any_of(triggers_.begin(), triggers_.end(), [](const Trigger& trigger) {
+  bool errors = std::ranges::any_of(triggers_, [](const Trigger& trigger) {
     return trigger.kind == TriggerKind::kErrorCode;
   });
   visit([&](const SeriesSample& sample) {

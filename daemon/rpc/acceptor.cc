@@ -91,7 +91,7 @@ void Acceptor::Impl::Sweep() {
 // One user's connections leave some for the others'. Administrators can always connect to stop them.
 bool Acceptor::Impl::BelowLimit(const Peer& peer) const {
   if (peer.admin) return true;
-  auto own = std::count_if(connections.begin(), connections.end(), [&peer](const auto& entry) {
+  auto own = std::ranges::count_if(connections, [&peer](const auto& entry) {
     return entry.second.peer.uid == peer.uid;
   });
   return static_cast<size_t>(own) < std::max<size_t>(max_connections / 2, 1);

@@ -174,8 +174,7 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
   bool Wanted(int device) const {
     if (device == kHostDevice) return !request_.devices_only();
     const auto& devices = request_.devices();
-    return devices.empty() || std::find(devices.begin(), devices.end(),
-                                        static_cast<uint32_t>(device)) != devices.end();
+    return devices.empty() || std::ranges::find(devices, static_cast<uint32_t>(device)) != devices.end();
   }
 
   void Flush() {

@@ -107,7 +107,7 @@ Result<CertificateFacts> FactsOf(const X509* certificate) {
   facts.common_name = subject->common_names.front();
   if (facts.common_name.empty() || facts.common_name.size() > kMaxCommonName ||
       facts.common_name.find('=') != std::string::npos ||
-      !std::all_of(facts.common_name.begin(), facts.common_name.end(), IsPlain)) {
+      !std::ranges::all_of(facts.common_name, IsPlain)) {
     return PermissionDenied(fmt::format(
         "the certificate {}: a common name has 1 to {} printable ASCII characters and no \"=\"",
         facts.subject, kMaxCommonName));

@@ -183,8 +183,7 @@ bool TlsServer::Impl::Admit(UniqueFd fd, const std::string& from) {
   if (open.size() >= limit) Sweep();
   if (open.size() >= limit) return false;
   auto same = [this, &from] {
-    return static_cast<size_t>(std::count_if(
-        open.begin(), open.end(), [&](const auto& entry) { return entry.second.address == from; }));
+    return static_cast<size_t>(std::ranges::count_if(open, [&](const auto& entry) { return entry.second.address == from; }));
   };
   size_t per_address = std::max(kLeastPerAddress, limit / 2);
   if (same() >= per_address) {
@@ -291,7 +290,7 @@ Status TlsServer::Impl::Adopt(TlsMaterial fresh) {
 // Earlier servers without connections go; so does the oldest when there are too many.
 void TlsServer::Impl::EndRetired() {
   std::erase_if(retired, [this](const std::unique_ptr<Generation>& generation) {
-    bool used = std::any_of(open.begin(), open.end(), [&](const auto& entry) {
+    bool used = std::ranges::any_of(open, [&](const auto& entry) {
       return entry.second.generation == generation->number;
     });
     if (!used) generation->End(0);

@@ -49,8 +49,7 @@ ChannelArbiter::ChannelArbiter(const Deps& deps, std::vector<Device> devices)
     : deps_(deps), devices_(std::move(devices)) {}
 
 const ChannelArbiter::Device& ChannelArbiter::DeviceOf(int device) const {
-  return *std::find_if(devices_.begin(), devices_.end(),
-                       [device](const Device& d) { return d.info->id == device; });
+  return *std::ranges::find_if(devices_, [device](const Device& d) { return d.info->id == device; });
 }
 
 ChannelArbiter::Slot& ChannelArbiter::SlotOf(int device, uint32_t channel,

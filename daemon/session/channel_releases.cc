@@ -44,8 +44,7 @@ Problem NoSuchChannel(uint32_t channel, const DeviceInfo& device) {
 }  // namespace
 
 const DeviceInfo* ChannelReleases::Find(uint32_t device) const {
-  auto found = std::find_if(deps_.devices.begin(), deps_.devices.end(),
-                            [device](const DeviceInfo& info) { return static_cast<uint32_t>(info.id) == device; });
+  auto found = std::ranges::find_if(deps_.devices, [device](const DeviceInfo& info) { return static_cast<uint32_t>(info.id) == device; });
   return found == deps_.devices.end() ? nullptr : &*found;
 }
 
@@ -74,7 +73,7 @@ Result<std::vector<ChannelReleases::Key>> ChannelReleases::KeysOf(const Peer& pe
     }
     for (uint32_t channel : wanted) {
       const auto& all = device->channels;
-      if (std::find(all.begin(), all.end(), channel) == all.end()) {
+      if (std::ranges::find(all, channel) == all.end()) {
         problems.Add(NoSuchChannel(channel, *device));
       } else {
         keys.emplace_back(device->id, channel);
@@ -200,7 +199,7 @@ void ChannelReleases::Restore(std::string_view text) {
     const DeviceInfo* device = Find(one.device());
     if (device == nullptr || one.until_ns() <= deps_.clock.WallNs()) continue;
     const auto& all = device->channels;
-    if (std::find(all.begin(), all.end(), one.channel()) == all.end()) continue;
+    if (std::ranges::find(all, one.channel()) == all.end()) continue;
     const Released released{one.uid(), one.until_ns()};
     released_[{device->id, one.channel()}] = released;
     deps_.arbiter.HandOver(device->id, one.channel(), WhyOf(released), [](const Status&) {});

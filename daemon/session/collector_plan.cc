@@ -126,9 +126,7 @@ void CollectorPlanner::AddByName(std::span<const v1::CollectorRequest* const> re
 }
 
 void CollectorPlanner::AddRequest(const v1::CollectorRequest& request) {
-  auto found = std::find_if(
-      deps_.collectors.begin(), deps_.collectors.end(),
-      [&request](const CollectorEntry& entry) { return entry.spec->name == request.name(); });
+  auto found = std::ranges::find_if(deps_.collectors, [&request](const CollectorEntry& entry) { return entry.spec->name == request.name(); });
   if (found == deps_.collectors.end()) {
     // "hbm=abc", which a library took for a name because no number follows.
     if (request.name().find('=') != std::string::npos) {

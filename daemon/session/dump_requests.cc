@@ -121,7 +121,7 @@ bool DumpRequests::IsWaiting(std::string_view dump) const {
 bool DumpRequests::IsWaiting(const v1::Session& session) const {
   const auto& segments = session.status().segments();
   return IsWaiting(session.status().dump_path()) ||
-         std::any_of(segments.begin(), segments.end(), [this](const v1::Segment& segment) { return IsWaiting(segment.dump_path()); });
+         std::ranges::any_of(segments, [this](const v1::Segment& segment) { return IsWaiting(segment.dump_path()); });
 }
 
 v1::ListDumpsResponse DumpRequests::List(const Peer& peer) const {

@@ -27,16 +27,15 @@ constexpr auto kNeedDevice =
     std::to_array<std::string_view>({"training_trace", "aicpu", "aic_metrics", "l2"});
 
 bool ListsAny(std::span<const DeviceInfo> devices, std::initializer_list<uint32_t> channels) {
-  return std::any_of(devices.begin(), devices.end(), [&](const DeviceInfo& device) {
-    return std::any_of(channels.begin(), channels.end(), [&](uint32_t channel) {
-      return std::find(device.channels.begin(), device.channels.end(), channel) !=
-             device.channels.end();
+  return std::ranges::any_of(devices, [&](const DeviceInfo& device) {
+    return std::ranges::any_of(channels, [&](uint32_t channel) {
+      return std::ranges::find(device.channels, channel) != device.channels.end();
     });
   });
 }
 
 bool AreAll(std::span<const DeviceInfo> devices, unsigned chip_id) {
-  return std::all_of(devices.begin(), devices.end(), [chip_id](const DeviceInfo& device) {
+  return std::ranges::all_of(devices, [chip_id](const DeviceInfo& device) {
     return device.chip_id == static_cast<int>(chip_id);
   });
 }
@@ -48,7 +47,7 @@ std::string WhyNot(const Option& option, std::span<const DeviceInfo> devices,
   auto can = [&](const CollectorEntry& entry, const DeviceInfo* device) {
     Status status = probe(entry, device);
     if (status.ok()) return true;
-    if (std::find(reasons.begin(), reasons.end(), status.message()) == reasons.end()) {
+    if (std::ranges::find(reasons, status.message()) == reasons.end()) {
       reasons.push_back(status.message());
     }
     return false;
@@ -118,7 +117,7 @@ options::NodeSupport SupportOf(std::span<const DeviceInfo> concerned,
   }
   const std::span<const DeviceInfo> of_processes = devices.empty() ? maybe : std::span<const DeviceInfo>(devices);
   for (const DeviceInfo& device : of_processes) {
-    auto known = std::find(support.chip_ids.begin(), support.chip_ids.end(), device.chip_id);
+    auto known = std::ranges::find(support.chip_ids, device.chip_id);
     if (known != support.chip_ids.end()) continue;
     support.chip_ids.push_back(device.chip_id);
     support.chip_names.push_back(device.chip_name.empty() ? "this chip" : device.chip_name);

@@ -28,7 +28,7 @@ struct Peer {
   // The daemon itself.
   static Peer Daemon() { return {.pid = ::getpid(), .uid = ::geteuid(), .gid = ::getegid(), .admin = true}; }
   bool InGroup(uint32_t group) const {
-    return gid == group || std::find(groups.begin(), groups.end(), group) != groups.end();
+    return gid == group || std::ranges::find(groups, group) != groups.end();
   }
   // May see and end what belongs to `owner`.
   bool Owns(uint32_t owner) const { return admin || (!viewer && uid == owner); }

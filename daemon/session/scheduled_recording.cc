@@ -37,7 +37,7 @@ void ScheduledRecording::Configure(const DaemonConfig& config) {
 }
 
 const SamplingRule* ScheduledRecording::RuleOf(const std::string& job_id) const {
-  auto found = std::find_if(rules_.begin(), rules_.end(), [&](const SamplingRule& rule) { return rule.Matches(job_id); });
+  auto found = std::ranges::find_if(rules_, [&](const SamplingRule& rule) { return rule.Matches(job_id); });
   return found == rules_.end() || found->off || (found->every_minutes == 0 && found->every_steps == 0) ? nullptr : &*found;
 }
 
@@ -165,7 +165,7 @@ void ScheduledRecording::Evict(const Key& key) {
   for (const v1::Session& session : listed.sessions()) {
     if (IsSampling(session, key.first) && IsFinished(session)) recordings.push_back(session);
   }
-  std::sort(recordings.begin(), recordings.end(), [](const v1::Session& a, const v1::Session& b) {
+  std::ranges::sort(recordings, [](const v1::Session& a, const v1::Session& b) {
     return a.status().started_ns() > b.status().started_ns();
   });
   for (size_t i = static_cast<size_t>(config_.sampling_keep); i < recordings.size(); ++i) {

@@ -214,7 +214,7 @@ void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame&
     const int64_t begin_ns = frame.base_ns + record.start;
     return begin_ns >= from_ns && begin_ns <= end_raw_ns_;
   };
-  const auto count = static_cast<size_t>(std::count_if(records.begin(), records.end(), passes));
+  const auto count = static_cast<size_t>(std::ranges::count_if(records, passes));
   if (count == 0) return;
   const Ids ids(&names_, batch);
   using Row = decltype(Stored(records[0], 0, 0, ids));

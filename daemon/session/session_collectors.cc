@@ -281,12 +281,11 @@ std::function<void(Manifest&)> SessionCollectors::Outcomes() const {
 void SessionCollectors::WriteOutcome(const Row& row, Manifest* manifest) {
   const auto note = [&](uint32_t channel_id, std::string_view file) {
     std::string_view name = Collectors()[row.collector].spec->name;
-    auto entry = std::find_if(manifest->channels.begin(), manifest->channels.end(),
-                              [&](const ManifestChannel& channel) {
-                                return channel.collector == name &&
-                                       channel.device == row.device &&
-                                       channel.channel == channel_id;
-                              });
+    auto entry = std::ranges::find_if(manifest->channels, [&](const ManifestChannel& channel) {
+      return channel.collector == name &&
+             channel.device == row.device &&
+             channel.channel == channel_id;
+    });
     if (entry == manifest->channels.end()) {
       manifest->channels.emplace_back();
       entry = manifest->channels.end() - 1;

@@ -43,7 +43,7 @@ void SessionJob::OnAttached(const TrainingProcess& process) {
   if (!targets_.Matches(process)) return;
   if (members_.size() >= kMaxMembers && !members_.contains(process.pid)) return;
   // A job is one user's: a process of another that calls itself so is none of it.
-  bool foreign = std::any_of(members_.begin(), members_.end(), [&process](const auto& member) {
+  bool foreign = std::ranges::any_of(members_, [&process](const auto& member) {
     return member.second.attached() && member.second.uid != process.uid;
   });
   if (foreign && targets_.pids.empty()) return;
@@ -73,7 +73,7 @@ void SessionJob::Drain() {
 }
 
 void SessionJob::Refresh() {
-  bool unknown = std::any_of(members_.begin(), members_.end(), [](const auto& member) {
+  bool unknown = std::ranges::any_of(members_, [](const auto& member) {
     return member.second.attached() && member.second.devices.empty();
   });
   if (!unknown || directory_ == nullptr) return;
@@ -125,7 +125,7 @@ bool SessionJob::OnFiles(uint64_t attach_id, const attach::CollectorReport& repo
 }
 
 std::optional<TrainingProcess> SessionJob::MemberOf(uint64_t attach_id) const {
-  const auto found = std::find_if(members_.begin(), members_.end(), [attach_id](const auto& member) {
+  const auto found = std::ranges::find_if(members_, [attach_id](const auto& member) {
     return member.second.attach_id == attach_id;
   });
   if (found == members_.end()) return std::nullopt;
@@ -150,7 +150,7 @@ const TrainingProcess* SessionJob::CountingProcess() const {
 }
 
 bool SessionJob::AnyAlive() const {
-  return std::any_of(members_.begin(), members_.end(), [this](const auto& member) {
+  return std::ranges::any_of(members_, [this](const auto& member) {
     std::optional<uint64_t> begin = processes_.StartTimeOf(member.first);
     const uint64_t known = member.second.start_ticks;
     return begin && (known == 0 || *begin == known);

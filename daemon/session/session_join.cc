@@ -19,8 +19,7 @@ void Session::JoinDevices() {
   targets.devices.clear();
   for (const TrainingProcess& process : targets.processes) {
     for (int device : process.devices) {
-      const bool has = std::find(plan_.devices.begin(), plan_.devices.end(), device) !=
-                       plan_.devices.end();
+      const bool has = std::ranges::find(plan_.devices, device) != plan_.devices.end();
       if (!has && joined_.insert(device).second) targets.devices.push_back(device);
     }
   }
@@ -34,9 +33,7 @@ void Session::JoinDevices() {
   }
   // A session that had no device before has no collector of one.
   for (const PlannedCollector& planned : plan->collectors) {
-    const bool has = std::any_of(
-        plan_.collectors.begin(), plan_.collectors.end(),
-        [&planned](const PlannedCollector& one) { return one.index == planned.index; });
+    const bool has = std::ranges::any_of(plan_.collectors, [&planned](const PlannedCollector& one) { return one.index == planned.index; });
     if (!has) plan_.collectors.push_back(planned);
   }
   joining_ = plan->devices.size();
@@ -53,7 +50,7 @@ void Session::JoinDevices() {
 void Session::Join(int device, const SessionPlan& plan, const Result<ClockPair>& clocks) {
   if (state_ != v1::Session::STATE_RUNNING || stop_requested_) return OnJoined();
   clocks_->Add(device, clocks);
-  plan_.devices.insert(std::upper_bound(plan_.devices.begin(), plan_.devices.end(), device), device);
+  plan_.devices.insert(std::ranges::upper_bound(plan_.devices, device), device);
   const DeviceInfo& info = *deps_.host.FindDevice(device);
   if (output_.dump() != nullptr) {
     ManifestDevice described = Described(info);

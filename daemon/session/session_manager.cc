@@ -32,8 +32,8 @@ bool ChooseDifferently(const SessionPlan& a, const SessionPlan& b) {
 // A channel of a device serves only one of them.
 bool Exclude(const SessionPlan& a, const SessionPlan& b) {
   if (!ChooseDifferently(a, b)) return false;
-  return std::any_of(a.devices.begin(), a.devices.end(), [&b](int device) {
-    return std::find(b.devices.begin(), b.devices.end(), device) != b.devices.end();
+  return std::ranges::any_of(a.devices, [&b](int device) {
+    return std::ranges::find(b.devices, device) != b.devices.end();
   });
 }
 

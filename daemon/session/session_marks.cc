@@ -127,8 +127,7 @@ void SessionMarks::WriteStep(const TrainingProcess& process, int64_t time_ns, in
                              bool begin) {
   for (const Device& device : devices_) {
     if (device.counter_hz <= 0) continue;
-    if (std::find(process.devices.begin(), process.devices.end(), device.id) ==
-        process.devices.end()) {
+    if (std::ranges::find(process.devices, device.id) == process.devices.end()) {
       continue;
     }
     StepFile& file = step_files_[device.id];

@@ -79,8 +79,7 @@ class Planner {
   void CheckDevices() {
     std::set<int> wanted;
     for (uint32_t id : spec_.target().devices()) {
-      auto found = std::find_if(context_.devices.begin(), context_.devices.end(),
-                                [id](const DeviceInfo& d) { return d.id == static_cast<int>(id); });
+      auto found = std::ranges::find(context_.devices, static_cast<int>(id), &DeviceInfo::id);
       if (found == context_.devices.end()) {
         invalid_ = true;
         problems_.Add(NoSuchDevice(id, context_.devices));
@@ -402,7 +401,7 @@ Problem NoSuchDevice(uint32_t id, std::span<const DeviceInfo> devices) {
 }
 
 Status CheckLabel(std::string_view text) {
-  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+  const bool printable = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
   if (printable && text.size() <= kMaxText) return Status::Ok();
   return InvalidArgument(fmt::format("at most {} bytes of UTF-8 without control characters", kMaxText));
 }

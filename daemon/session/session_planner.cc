@@ -108,14 +108,13 @@ Result<SessionPlan> SessionPlanner::PlanFor(const Peer& peer, v1::SessionSpec sp
   // Of a job to come the options are checked against all devices; which it will use is not known yet.
   if (targets.bound && !targets.awaits()) {
     std::erase_if(devices, [&targets](const DeviceInfo& device) {
-      return std::find(targets.devices.begin(), targets.devices.end(), device.id) ==
-             targets.devices.end();
+      return std::ranges::find(targets.devices, device.id) == targets.devices.end();
     });
   }
   for (const TrainingProcess& process : targets.processes) {
     const auto& pids = spec.target().pids();
     if (pids.size() >= kMaxHostPids) break;
-    if (std::find(pids.begin(), pids.end(), process.pid) != pids.end()) continue;
+    if (std::ranges::find(pids, process.pid) != pids.end()) continue;
     // One that has just ended is not a problem of the request.
     if (session_.processes.OwnerOf(process.pid).ok()) spec.mutable_target()->add_pids(process.pid);
   }
@@ -123,7 +122,7 @@ Result<SessionPlan> SessionPlanner::PlanFor(const Peer& peer, v1::SessionSpec sp
                       session_.processes, session_.devices, ProbeOn(session_.host),
                       session_.writer.free_bytes()};
   if (targets.bound) context.no_devices = "the processes it is about use no device of this node";
-  const bool any_unknown = std::any_of(targets.processes.begin(), targets.processes.end(), [](const TrainingProcess& process) {
+  const bool any_unknown = std::ranges::any_of(targets.processes, [](const TrainingProcess& process) {
     return process.attached() && process.devices.empty();
   });
   if (targets.bound && any_unknown) context.maybe_devices = all;

@@ -170,7 +170,7 @@ size_t Session::ExpectedFiles() const {
       continue;
     }
     for (const DeviceInfo& device : deps_.host.devices) {
-      const bool used = std::find(plan_.devices.begin(), plan_.devices.end(), device.id) != plan_.devices.end();
+      const bool used = std::ranges::find(plan_.devices, device.id) != plan_.devices.end();
       if (used) files += entry.plan(device, planned.channel).size();
     }
   }

@@ -165,11 +165,10 @@ v1::Session SessionRecords::View(const SessionRecord& record) const {
   }
   view = record.ended.Get();
   view.mutable_status()->set_pinned(dumps_ != nullptr && view.status().segments_size() > 0 &&
-                  std::all_of(view.status().segments().begin(), view.status().segments().end(),
-                              [this](const v1::Segment& segment) {
-                                const KeptDump* dump = dumps_->Find(BaseName(segment.dump_path()));
-                                return dump != nullptr && dump->pinned;
-                              }));
+                  std::ranges::all_of(view.status().segments(), [this](const v1::Segment& segment) {
+                    const KeptDump* dump = dumps_->Find(BaseName(segment.dump_path()));
+                    return dump != nullptr && dump->pinned;
+                  }));
   return view;
 }
 
@@ -228,8 +227,8 @@ std::optional<uint32_t> SessionRecords::UidOf(const std::string& id) const {
 std::string SessionRecords::ProfilingOn(const Peer& peer, std::span<const uint32_t> devices) const {
   DCHECK_ON(control_);
   const auto on = [devices](const std::vector<int>& used) {
-    return std::any_of(used.begin(), used.end(), [devices](int device) {
-      return std::find(devices.begin(), devices.end(), static_cast<uint32_t>(device)) != devices.end();
+    return std::ranges::any_of(used, [devices](int device) {
+      return std::ranges::find(devices, static_cast<uint32_t>(device)) != devices.end();
     });
   };
   for (const auto& [id, record] : records_) {
@@ -237,7 +236,7 @@ std::string SessionRecords::ProfilingOn(const Peer& peer, std::span<const uint32
     const Session& session = *record.live;
     if (session.plan().collect.empty() || session.job() == nullptr) continue;
     const std::vector<TrainingProcess> processes = session.job()->Processes();
-    const bool there = std::any_of(processes.begin(), processes.end(), [&](const TrainingProcess& process) {
+    const bool there = std::ranges::any_of(processes, [&](const TrainingProcess& process) {
       return on(process.devices.empty() ? session.plan().devices : process.devices);
     });
     if (there || (processes.empty() && on(session.plan().devices))) {

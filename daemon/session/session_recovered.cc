@@ -27,7 +27,7 @@ v1::Outcome::Result ResultOf(std::string_view state) {
 // The row of a collector on a device: it may have several channels, one of which ran if it did.
 v1::Outcome& OutcomeOf(const ManifestChannel& channel, v1::SessionStatus* session) {
   auto& rows = *session->mutable_outcomes();
-  auto row = std::find_if(rows.begin(), rows.end(), [&channel](const v1::Outcome& outcome) {
+  auto row = std::ranges::find_if(rows, [&channel](const v1::Outcome& outcome) {
     return outcome.collector() == channel.collector &&
            (outcome.has_device() ? static_cast<int>(outcome.device()) : kHostDevice) == channel.device;
   });

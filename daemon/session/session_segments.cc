@@ -17,7 +17,7 @@ constexpr auto kIsBefore = [](const auto& a, const auto& b) {
 // Sums, and what the first and the last segment say.
 void Summarize(v1::SessionStatus* session) {
   auto& segments = *session->mutable_segments();
-  std::sort(segments.begin(), segments.end(), kIsBefore);
+  std::ranges::sort(segments, kIsBefore);
   uint64_t bytes = 0;
   uint64_t records = 0;
   for (const v1::Segment& segment : segments) {
@@ -38,7 +38,7 @@ void Summarize(v1::SessionStatus* session) {
 // The counts of a collector's row, which may have been there in an earlier segment only (a device that joined later).
 void AddOutcome(const v1::Outcome& past, v1::SessionStatus* into) {
   auto& rows = *into->mutable_outcomes();
-  const auto row = std::find_if(rows.begin(), rows.end(), [&past](const v1::Outcome& one) {
+  const auto row = std::ranges::find_if(rows, [&past](const v1::Outcome& one) {
     return one.collector() == past.collector() && one.has_device() == past.has_device() && one.device() == past.device();
   });
   if (row == rows.end()) {
@@ -99,7 +99,7 @@ void DropSegment(std::string_view dump, v1::SessionStatus* session) {
 void PastSegments::Add(v1::SessionStatus segment) {
   Forget(BaseName(segment.dump_path()));
   segments_.push_back(std::move(segment));
-  std::sort(segments_.begin(), segments_.end(), kIsBefore);
+  std::ranges::sort(segments_, kIsBefore);
 }
 
 void PastSegments::Forget(std::string_view dump) {

@@ -80,7 +80,7 @@ std::optional<int> BcryptCost(std::string_view hash) {
     return std::nullopt;
   }
   std::string_view rest = hash.substr(kPrefixSize);
-  if (!std::all_of(rest.begin(), rest.end(), IsBcryptLetter)) return std::nullopt;
+  if (!std::ranges::all_of(rest, IsBcryptLetter)) return std::nullopt;
   return cost;
 }
 

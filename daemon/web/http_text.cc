@@ -43,7 +43,7 @@ std::optional<HttpTarget> ParseTarget(std::string_view target) {
   if (!target.starts_with('/')) return std::nullopt;
   size_t question = target.find('?');
   std::optional<std::string> path = DecodePercent(target.substr(0, question), false);
-  if (!path || std::any_of(path->begin(), path->end(), IsControl)) return std::nullopt;
+  if (!path || std::ranges::any_of(*path, IsControl)) return std::nullopt;
   HttpTarget parsed;
   parsed.path = std::move(*path);
   if (question != std::string_view::npos) parsed.query = target.substr(question + 1);

@@ -24,7 +24,7 @@ bool IsLoopback(const std::string& address) {
 }
 
 bool Speaks(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 // "atlas,npu-exporter", once or several times; nothing when a name is none of ours.

@@ -24,7 +24,7 @@ constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 void AddJob(const SeriesValue& series, std::vector<PageFacts::Job>* jobs) {
   const std::string name(LabelOf(series, "job_id"));
   const std::string user(LabelOf(series, "user"));
-  auto job = std::find_if(jobs->begin(), jobs->end(), [&](const PageFacts::Job& one) {
+  auto job = std::ranges::find_if(*jobs, [&](const PageFacts::Job& one) {
     return one.name == name && one.user == user;
   });
   if (job == jobs->end()) job = jobs->insert(job, {name, user, {}, std::nullopt});

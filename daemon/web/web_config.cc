@@ -172,7 +172,7 @@ void Parser::Tls(const YAML::Node& node) {
   EachKey(node, "tls_server_config", [&](std::string_view name, const YAML::Node& value) {
     config_.tls = true;
     if (Refuse(kUnsupportedTls, value, name)) return true;
-    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) return false;
+    if (std::ranges::find(kKnown, name) == kKnown.end()) return false;
     TlsKey(name, value);
     return true;
   });
@@ -200,8 +200,7 @@ void Parser::CheckTls(const YAML::Node& node) {
 void Parser::Users(const YAML::Node& node) {
   EachKey(node, "basic_auth_users", [&](std::string_view name, const YAML::Node& value) {
     std::optional<std::string> hash = Text(value, "a bcrypt hash");
-    bool good_name = !name.empty() && name.size() <= kMaxName &&
-                     std::none_of(name.begin(), name.end(), [](char c) {
+    bool good_name = !name.empty() && name.size() <= kMaxName && std::ranges::none_of(name, [](char c) {
                        return c == ':' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
                      });
     if (!good_name) {
@@ -229,7 +228,7 @@ void Parser::Users(const YAML::Node& node) {
 void Parser::Header(std::string_view name, const YAML::Node& value) {
   std::optional<std::string> text = Text(value, name);
   if (!text) return;
-  bool plain = std::all_of(text->begin(), text->end(), [](char c) {
+  bool plain = std::ranges::all_of(*text, [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f;
   });
   if (!plain || text->size() > kMaxHeader) {
@@ -251,7 +250,7 @@ void Parser::Http(const YAML::Node& node) {
     if (name != "headers") return false;
     EachKey(value, "http_server_config.headers",
             [&](std::string_view header, const YAML::Node& content) {
-              if (std::find(kHeaders.begin(), kHeaders.end(), header) == kHeaders.end()) {
+              if (std::ranges::find(kHeaders, header) == kHeaders.end()) {
                 return false;
               }
               Header(header, content);

@@ -144,7 +144,7 @@ inline constexpr auto kChannelFormats = [] {
                .time = TimeKind::kNone,
                .thinning = Thinning::kEvent};
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  std::ranges::sort(all, {}, &ChannelFormat::id);
   return all;
 }();
 

@@ -26,7 +26,7 @@ struct LlcRecord {
 
   bool IsPlausible() const {
     auto has = [this](const auto& codes) {
-      return std::find(codes.begin(), codes.end(), event) != codes.end();
+      return std::ranges::find(codes, event) != codes.end();
     };
     return slice < kMaxSlices && (has(kLlcEventCodes[0]) || has(kLlcEventCodes[1]));
   }

@@ -33,7 +33,7 @@ struct PcieRecord {
   bool HasValues() const { return groups[0].max >= groups[0].Minimum(); }
   bool IsPlausible() const { return device < kMaxDevices; }
   bool IsUsual() const {
-    return IsPlausible() && std::all_of(groups.begin(), groups.end(), [](const Stats& s) {
+    return IsPlausible() && std::ranges::all_of(groups, [](const Stats& s) {
              return s.min <= kMaxValue && s.max <= kMaxValue && s.avg <= kMaxValue;
            });
   }

@@ -17,8 +17,7 @@ struct QosRecord {
   std::array<uint32_t, 10> streams;
 
   bool IsUsual() const {
-    return std::all_of(streams.begin(), streams.end(),
-                       [](uint32_t value) { return value <= kMaxMegabytes; });
+    return std::ranges::all_of(streams, [](uint32_t value) { return value <= kMaxMegabytes; });
   }
 };
 static_assert(sizeof(QosRecord) == 64);

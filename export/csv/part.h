@@ -104,8 +104,7 @@ class SeriesMap {
   std::vector<std::pair<int64_t, T*>> Sorted() {
     std::vector<std::pair<int64_t, T*>> all;
     for (auto& [key, value] : values_) all.emplace_back(key, &value);
-    std::sort(all.begin(), all.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::sort(all, {}, [](const auto& entry) { return entry.first; });
     return all;
   }
 

@@ -89,7 +89,7 @@ class StacksDecoder final : public EventDecoder {
       path.push_back(id);
       id = found->second.caller;
     }
-    std::reverse(path.begin(), path.end());
+    std::ranges::reverse(path);
     return path;
   }
 

@@ -237,13 +237,12 @@ std::span<const AclSwitch> AclSwitches() { return kSwitches; }
 std::span<const MetricsType> MetricsTypes() { return kMetricsTypes; }
 
 const Option* Find(std::string_view key) {
-  auto found = std::find_if(kTable.begin(), kTable.end(),
-                            [key](const Option& option) { return option.key == key; });
+  auto found = std::ranges::find(kTable, key, &Option::key);
   return found == kTable.end() ? nullptr : &*found;
 }
 
 bool IsCarriedSwitch(std::string_view name) {
-  return std::any_of(kSwitches.begin(), kSwitches.end(), [name](const AclSwitch& known) {
+  return std::ranges::any_of(kSwitches, [name](const AclSwitch& known) {
     return known.name == name && known.equals.empty();
   });
 }

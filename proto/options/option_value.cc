@@ -21,7 +21,7 @@ bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7
 
 bool AllDigits(std::string_view text) {
   return !text.empty() && text.size() <= kMaxNumber &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // False for what is not an integer, or does not fit the type.
@@ -74,7 +74,7 @@ Result<std::string> CanonicalList(const Option& option, std::string_view value) 
       return InvalidArgument(fmt::format("has an empty item; must be {}; remove the extra comma",
                                          RangeText(option)));
     }
-    auto found = std::find(known.begin(), known.end(), item);
+    auto found = std::ranges::find(known, item);
     if (found == known.end()) {
       return InvalidArgument(fmt::format("item {} is unknown; must be {}; {}", Quoted(item),
                                          RangeText(option), Advice(option)));
@@ -160,7 +160,7 @@ Result<std::string> CanonicalText(std::string_view value) {
                     "name, or empty to have it found",
                     value.size(), kMaxText));
   }
-  if (std::any_of(value.begin(), value.end(), IsControl) || !IsUtf8(value)) {
+  if (std::ranges::any_of(value, IsControl) || !IsUtf8(value)) {
     return InvalidArgument(
         "must be an operator name of printable characters, or empty = find automatically; remove the "
         "others");
@@ -253,7 +253,7 @@ Result<std::string> Canonical(const Option& option, std::string_view value, std:
       return Refuse(option);
     case Type::kChoice: {
       std::vector<std::string_view> known = SplitList(option.choices);
-      if (std::find(known.begin(), known.end(), value) != known.end()) return std::string(value);
+      if (std::ranges::find(known, value) != known.end()) return std::string(value);
       return Refuse(option);
     }
     case Type::kFrequency:

@@ -93,8 +93,7 @@ class Checker {
 
  private:
   State& At(std::string_view key) {
-    return *std::find_if(states_.begin(), states_.end(),
-                         [key](const State& state) { return state.option->key == key; });
+    return *std::ranges::find_if(states_, [key](const State& state) { return state.option->key == key; });
   }
 
   void Report(Problem::Kind kind, std::string_view key, std::string_view value,
@@ -131,8 +130,7 @@ class Checker {
 
 // The meaning of a switch without an option.
 void Checker::TakeCarried(const OptionInput& given) {
-  auto same = std::find_if(carried_.begin(), carried_.end(),
-                           [&](const Effective& known) { return known.key == given.key; });
+  auto same = std::ranges::find(carried_, given.key, &Effective::key);
   if (given.value != "on" && given.value != "off") {
     return Report(Problem::Kind::kInvalid, given.key, given.value,
                   "must be on or off; use one of these, or omit it");
@@ -262,7 +260,7 @@ void Checker::CheckNeeds() {
   const auto& named = request_.collectors;
   State& llc = At("llc_profiling");
   if (llc.asked && llc.On() && !At("sys_hardware_mem_freq").mentioned &&
-      std::find(named.begin(), named.end(), "llc") == named.end()) {
+      std::ranges::find(named, "llc") == named.end()) {
     Report(
         Problem::Kind::kConflict, "llc_profiling", llc.asked_text,
         "does nothing without sys_hardware_mem_freq (1..100 Hz) or the collector llc; set one of "
@@ -371,8 +369,7 @@ std::vector<std::string> AwaitedOptions(const OptionSet& set) {
 }
 
 const Effective* OptionSet::Get(std::string_view key) const {
-  auto found = std::find_if(effective.begin(), effective.end(),
-                            [key](const Effective& option) { return option.key == key; });
+  auto found = std::ranges::find(effective, key, &Effective::key);
   return found == effective.end() ? nullptr : &*found;
 }
 
@@ -400,7 +397,7 @@ bool OptionSet::Asked(std::string_view key) const {
 
 bool OptionSet::ListHas(std::string_view key, std::string_view item) const {
   std::vector<std::string_view> items = SplitList(Text(key));
-  return std::find(items.begin(), items.end(), item) != items.end();
+  return std::ranges::find(items, item) != items.end();
 }
 
 }  // namespace profd::options

@@ -33,7 +33,7 @@ constexpr size_t kLongestName = 200;
 // Names go into the ground truth as they are.
 std::string Name(TableReader& reader, std::string_view key, std::string fallback) {
   std::string name = reader.String(key, std::move(fallback));
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+  const bool plain = std::ranges::all_of(name, [](char c) {
     return static_cast<unsigned char>(c) >= ' ' && c != '"' && c != '\\';
   });
   if (!plain || name.size() > kLongestName) {
@@ -89,8 +89,7 @@ Status ReadOperator(const toml::table& table, std::vector<Operator>* operators) 
   op.function = Name(reader, "function", "aclnn" + op.type);
   if (op.type.empty()) reader.Fail("an operator needs a 'type'");
   const std::string core = reader.String("core", "aicore");
-  const auto* const found = std::find_if(kCores.begin(), kCores.end(),
-                                         [&](const Core& known) { return known.name == core; });
+  const auto* const found = std::ranges::find(kCores, core, &Core::name);
   if (found == kCores.end()) {
     reader.Fail(fmt::format("unknown core '{}' (aicore, aivec, mix_aic, mix_aiv, aicpu)", core));
   } else {

@@ -169,8 +169,7 @@ bool Device::Synchronize(uint32_t stream) {
 bool Device::SynchronizeAll() {
   MutexLock lock(mutex_);
   return AdvanceUntil(lock, [this]() REQUIRES(mutex_) {
-    return std::all_of(streams_.begin(), streams_.end(),
-                       [](const auto& stream) { return stream->tasks.empty(); });
+    return std::ranges::all_of(streams_, [](const auto& stream) { return stream->tasks.empty(); });
   });
 }
 

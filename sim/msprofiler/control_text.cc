@@ -36,8 +36,7 @@ constexpr std::array<MetricGroup, 9> kGroups = {{
 }};
 
 const MetricGroup* GroupOf(int metrics) {
-  const auto* found = std::find_if(kGroups.begin(), kGroups.end(),
-                                   [metrics](const MetricGroup& group) { return group.metrics == metrics; });
+  const auto* found = std::ranges::find(kGroups, metrics, &MetricGroup::metrics);
   return found == kGroups.end() ? nullptr : found;
 }
 
@@ -59,7 +58,7 @@ const char* OnOff(bool on) { return on ? "on" : "off"; }
 
 int EventCount(int metrics) {
   const MetricGroup* const group = GroupOf(metrics);
-  return group == nullptr ? 0 : static_cast<int>(std::count(group->events.begin(), group->events.end(), ',')) + 1;
+  return group == nullptr ? 0 : static_cast<int>(std::ranges::count(group->events, ',')) + 1;
 }
 
 std::string InfoJson(const ControlFacts& facts) {

@@ -21,8 +21,7 @@ constexpr uint64_t kSpareMb = 20;
 
 bool IsAged(const std::string& name) {
   constexpr std::array<std::string_view, 3> kNever = {"unaging", "hash_dic", "fusion_op_info"};
-  return std::none_of(kNever.begin(), kNever.end(),
-                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
+  return std::ranges::none_of(kNever, [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
 }  // namespace
@@ -80,9 +79,9 @@ void ResultFiles::CloseSlice(const std::string& name, Growing& growing) {
 
 void ResultFiles::Age() {
   for (auto it = closed_.begin(); limit_bytes_ > 0 && stored_ > limit_bytes_ && it != closed_.end();) {
-    const bool last = std::count_if(closed_.begin(), closed_.end(), [&](const Closed& closed) {
-                        return closed.file == it->file;
-                      }) == 1;
+    const bool last = std::ranges::count_if(closed_, [&](const Closed& closed) {
+      return closed.file == it->file;
+    }) == 1;
     if (last) {
       ++it;
       continue;

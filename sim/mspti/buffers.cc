@@ -112,7 +112,7 @@ void Buffers::Deliver(Buffer buffer) {
   complete(buffer.memory, buffer.size, buffer.used);
   t_in_complete = false;
   // Who reads a text later finds this instead.
-  for (std::string& text : buffer.texts) std::fill(text.begin(), text.end(), '#');
+  for (std::string& text : buffer.texts) std::ranges::fill(text, '#');
   static auto* const freed = new std::list<std::string>;
   static auto* const freed_mutex = new Mutex;
   MutexLock lock(*freed_mutex);

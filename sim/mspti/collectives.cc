@@ -25,8 +25,7 @@ constexpr std::array<std::pair<std::string_view, uint32_t>, 12> kCallbacks = {
 }  // namespace
 
 uint32_t CollectiveCallback(std::string_view function) {
-  const auto* const found = std::find_if(kCallbacks.begin(), kCallbacks.end(),
-                                         [function](const auto& known) { return known.first == function; });
+  const auto* const found = std::ranges::find(kCallbacks, function, [](const auto& known) { return known.first; });
   return found == kCallbacks.end() ? 0 : found->second;
 }
 

@@ -157,7 +157,7 @@ void Join::OnCollective(const prof::Compact& record, bool repeats) {
   thread.tracks.clear();
   if (!any) return;
   collective.repeats = repeats;
-  const bool known = std::any_of(collectives_.begin(), collectives_.end(), [&](const Collective& other) {
+  const bool known = std::ranges::any_of(collectives_, [&](const Collective& other) {
     return other.repeats && other.first == collective.first;
   });
   if (known && repeats) return;

@@ -44,9 +44,9 @@ std::vector<ModuleHandler> Bus::Handlers(bool reversed) {
     if (const auto it = modules_.find(module); it != modules_.end()) add(it->second);
   }
   for (const auto& entry : modules_) {
-    if (std::find(kFirst.begin(), kFirst.end(), entry.first) == kFirst.end()) add(entry.second);
+    if (std::ranges::find(kFirst, entry.first) == kFirst.end()) add(entry.second);
   }
-  if (reversed) std::reverse(handlers.begin(), handlers.end());
+  if (reversed) std::ranges::reverse(handlers);
   return handlers;
 }
 

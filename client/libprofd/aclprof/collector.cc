@@ -120,8 +120,7 @@ bool Collector::Prepare() {
 }
 
 void Collector::ApplyItem(const std::string& name, const std::string& value, State* state) {
-  const auto* found = std::find_if(std::begin(kConfigNames), std::end(kConfigNames),
-                                   [&](const ConfigName& known) { return known.name == name; });
+  const auto* found = std::ranges::find(kConfigNames, name, &ConfigName::name);
   // The others sample channels that belong to the daemon.
   const Called called =
       found == std::end(kConfigNames) ? Called{kInvalidParam, {}} : library_.SetConfig(found->type, value);

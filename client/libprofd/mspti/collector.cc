@@ -155,7 +155,7 @@ void Collector::EndStart(uint64_t number) {
 void Collector::UpdateBudget(uint32_t kinds, uint32_t max_permille) {
   const int64_t cost_ns = ReadClock(CLOCK_THREAD_CPUTIME_ID) + callbacks_ns_.load(std::memory_order_relaxed);
   const auto is_asked = [kinds](uint32_t step) { return (step & kinds) != 0; };
-  const auto steps = std::count_if(kLeftOutFirst.begin(), kLeftOutFirst.end(), is_asked);
+  const auto steps = std::ranges::count_if(kLeftOutFirst, is_asked);
   budget_.SetLimit(max_permille / 1e3, static_cast<int>(steps));
   budget_.Update(ReadClock(CLOCK_MONOTONIC_RAW), cost_ns);
   left_out_ = 0;
@@ -261,8 +261,7 @@ void Collector::CoverExit(ExitAfter what) {
 }
 
 bool Collector::EnableOne(uint32_t bit, Called* refused) {
-  const auto* found = std::find_if(std::begin(kKindsOfBits), std::end(kKindsOfBits),
-                                   [bit](const KindsOfBit& each) { return each.bit == bit; });
+  const auto* found = std::ranges::find(kKindsOfBits, bit, &KindsOfBit::bit);
   for (const Kind kind : found->kinds) {
     if (kind == kInvalid) break;
     if ((enabled_kinds_ & BitOf(kind)) != 0) continue;
