@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -12,11 +14,8 @@ namespace {
 std::string UriOf(std::string_view path) {
   std::string uri = path.starts_with('/') ? "file://" : "";
   for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                       (byte >= '0' && byte <= '9') ||
-                       std::string_view("/-._~").find(c) != std::string_view::npos;
-    uri += plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
+    const bool plain = IsLetterOrDigit(c) || std::string_view("/-._~").find(c) != std::string_view::npos;
+    uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return uri;
 }

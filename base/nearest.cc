@@ -1,10 +1,11 @@
 #include "base/nearest.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <numeric>
 #include <vector>
+
+#include "base/text.h"
 
 namespace profd {
 namespace {
@@ -16,9 +17,7 @@ constexpr size_t kMaxEdits = 3;
 constexpr size_t kTellingLength = 5;
 
 // "HBM" is hbm.
-bool SameLetter(char a, char b) {
-  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-}
+bool SameLetter(char a, char b) { return ToLower(a) == ToLower(b); }
 
 size_t Edits(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
+
+#include "base/text.h"
 
 namespace profd {
 namespace {
@@ -20,9 +21,7 @@ size_t BytesInMessage(std::string_view text) {
 }
 
 bool IsPlainName(std::string_view name) {
-  return std::ranges::all_of(name, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == ',' || c == ' ';
-  });
+  return std::ranges::all_of(name, [](char c) { return IsLetterOrDigit(c) || c == '_' || c == ',' || c == ' '; });
 }
 
 bool IsPlainValue(std::string_view value) {
@@ -39,7 +38,7 @@ void Clean(std::string* text, size_t max_bytes) {
   }
   std::replace_if(
       text->begin(), text->end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+      IsControl, '?');
 }
 
 // Replaces "{no_dump}".

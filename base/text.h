@@ -1,12 +1,30 @@
-// Parsing of paths, and of the plain text that /proc, /sys and the driver's text channels hand out. Nothing here
-// allocates; every function returns false rather than guess.
+// Parsing of paths, and of the plain text that /proc, /sys and the driver's text channels hand out. Nothing but
+// LowerCase allocates; every function returns false rather than guess.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
+#include <string>
 #include <string_view>
 #include <system_error>
 
 namespace profd {
+
+// These are of ASCII, whatever the locale.
+constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool IsLetterOrDigit(char c) { return IsLetter(c) || IsDigit(c); }
+constexpr bool IsControl(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; }
+constexpr char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Nothing but digits, and at least one of them.
+constexpr bool IsDigits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
+
+inline std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), ToLower);
+  return lower;
+}
 
 // All of `text` must be the number.
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "base/bytes.h"
 #include "base/utf8.h"
@@ -30,6 +31,27 @@ TEST(Text, TokensAndLines) {
   ASSERT_TRUE(NextLine(&rest, &line));
   EXPECT_EQ(line, "c d");
   EXPECT_FALSE(NextLine(&rest, &line));
+}
+
+TEST(Text, ClassesOfCharactersAreThoseOfAscii) {
+  std::string digits;
+  std::string letters;
+  std::string controls;
+  for (int byte = 0; byte < 256; ++byte) {
+    const char c = static_cast<char>(byte);
+    if (IsDigit(c)) digits += c;
+    if (IsLetter(c)) letters += c;
+    if (IsControl(c)) controls += c;
+    EXPECT_EQ(IsLetterOrDigit(c), IsLetter(c) || IsDigit(c)) << byte;
+  }
+  EXPECT_EQ(digits, "0123456789");
+  EXPECT_EQ(letters, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+  EXPECT_EQ(controls.size(), 33U);
+  EXPECT_EQ(controls.back(), '\x7f');
+  EXPECT_TRUE(IsDigits("007"));
+  EXPECT_FALSE(IsDigits(""));
+  EXPECT_FALSE(IsDigits("7a"));
+  EXPECT_EQ(LowerCase("HBM_\xC4"), "hbm_\xC4");
 }
 
 TEST(Utf8, CharactersAreThoseOfTheStandard) {

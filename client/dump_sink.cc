@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "base/text.h"
 #include "dump/data_name.h"
 #include "export/spool.h"
 
@@ -38,7 +39,7 @@ Result<std::vector<std::string>> SplitDumpPath(std::string_view path) {
     return Refuse(path.substr(0, 80), "has no sane length");
   if (path.front() == '/') return Refuse(path, "is absolute");
   for (char c : path) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return Refuse(path, "has control bytes");
+    if (IsControl(c)) return Refuse(path, "has control bytes");
   }
   std::vector<std::string> components;
   for (std::string_view rest = path;;) {

@@ -12,10 +12,7 @@ namespace {
 
 constexpr size_t kMaxHost = 253;
 
-bool IsHostCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '-' || c == '_';
-}
+bool IsHostCharacter(char c) { return IsLetterOrDigit(c) || c == '.' || c == '-' || c == '_'; }
 
 // Also scoped ones: "fe80::1%eth0".
 bool IsIpv6Character(char c) { return IsHostCharacter(c) || c == ':' || c == '%'; }

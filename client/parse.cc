@@ -33,8 +33,7 @@ Status BadDevices(std::string_view text, std::string_view item) {
 bool Digits(std::string_view text, size_t at, size_t count, int* out) {
   if (at + count > text.size()) return false;
   std::string_view digits = text.substr(at, count);
-  bool all = std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
-  return all && ParseNumber(digits, out);
+  return IsDigits(digits) && ParseNumber(digits, out);
 }
 
 // "Z", "+08:00" or nothing (local).

@@ -9,10 +9,6 @@
 namespace profd {
 namespace {
 
-bool IsDigits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // "sec:ns", the second part with or without leading zeros (driver-abi 3.6).
 bool IsTimestampToken(std::string_view token) {
   size_t colon = token.find(':');

@@ -27,8 +27,6 @@ bool TakeNumber(std::string_view* name, T* out) {
   return true;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 std::optional<DataName> Sliced(std::string_view name, size_t at) {
   DataName result;
   std::string_view digits = name.substr(at + kSliceMark.size());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/text.h"
 #include "dump/data_name.h"
 
 namespace profd {
@@ -139,10 +140,7 @@ DumpIo& SystemDumpIo() {
 
 bool IsSafeName(std::string_view name) {
   if (name.empty() || name.size() > 96 || name == "." || name == "..") return false;
-  return std::ranges::all_of(name, [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
+  return std::ranges::all_of(name, [](char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 Result<UniqueFd> MakeDirAt(int dir, const std::string& name, DumpOwner owner) {

@@ -30,10 +30,7 @@ Status SumBytes(int dir, uint64_t* bytes) {
   });
 }
 
-bool IsDigits(std::string_view text, size_t most) {
-  return !text.empty() && text.size() <= most &&
-         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
+bool IsNumber(std::string_view text, size_t most) { return text.size() <= most && IsDigits(text); }
 
 // 16 letters A-R: the digits of a random 64-bit number in base 18.
 std::string RandomLetters() {
@@ -313,10 +310,10 @@ bool DumpRoot::IsDumpName(std::string_view name) {
   size_t second = first == std::string_view::npos ? first : name.find('_', first + 1);
   if (second == std::string_view::npos) return false;
   std::string_view letters = name.substr(second + 1);
-  return IsDigits(name.substr(0, first), 10) &&
-         IsDigits(name.substr(first + 1, second - first - 1), 20) && letters.size() >= 5 &&
+  return IsNumber(name.substr(0, first), 10) &&
+         IsNumber(name.substr(first + 1, second - first - 1), 20) && letters.size() >= 5 &&
          letters.size() <= 20 && std::ranges::all_of(letters, [](char c) {
-           return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+           return (c >= 'A' && c <= 'Z') || IsDigit(c);
          });
 }
 

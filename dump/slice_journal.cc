@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/text.h"
 #include "dump/dump_io.h"
 #include "dump/manifest.h"
 
@@ -238,9 +239,7 @@ std::string_view FileOfSlice(std::string_view path) {
   size_t at = path.rfind(kSliceMark);
   if (at == std::string_view::npos) return {};
   std::string_view digits = path.substr(at + kSliceMark.size());
-  bool number = !digits.empty() && digits.size() <= 10 &&
-                digits.find_first_not_of("0123456789") == std::string_view::npos;
-  return number ? path.substr(0, at) : std::string_view();
+  return digits.size() <= 10 && IsDigits(digits) ? path.substr(0, at) : std::string_view();
 }
 
 }  // namespace profd

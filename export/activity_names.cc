@@ -21,7 +21,7 @@ ActivityNames::Line ActivityNames::Add(std::string_view line) {
   if (names_.contains(id)) return Line::kBad;
   // As the daemon writes them.
   std::string name = RepairedText(line.substr(tab + 1), kMaxBytes);
-  std::ranges::replace_if(name, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
+  std::ranges::replace_if(name, IsControl, ' ');
   if (names_.size() >= kMaxNames || text_.size() + name.size() > kMaxBytes) return Line::kTooMany;
   names_.emplace(id, std::pair(static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(name.size())));
   text_ += name;

@@ -1,7 +1,8 @@
 #include "export/step_parts.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/text.h"
 
 namespace profd::exporting {
 namespace {
@@ -15,7 +16,7 @@ void Least(int64_t value, int64_t* least) {
 uint8_t StepPartFinder::ClassOf(std::string_view name) const {
   std::string plain;
   for (const char c : name) {
-    if (c != '_') plain.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+    if (c != '_') plain.push_back(ToLower(c));
   }
   unsigned result = kPlain;
   if (plain.find("getnext") != std::string::npos) result |= kGetNext;

@@ -12,6 +12,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace profd::exporting {
 
 // Calls each(line) for every line, without its end ('\n' or "\r\n").
@@ -134,7 +136,6 @@ class TextScan {
     return true;
   }
 
-  static bool IsDigit(char c) { return c >= '0' && c <= '9'; }
   static bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 
  private:

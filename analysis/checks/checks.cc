@@ -1,8 +1,6 @@
 #include "analysis/checks/check.h"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <unordered_map>
 
@@ -154,12 +152,6 @@ Json RatioOf(double mine, double other) {
 }
 
 bool ShapesAreDynamic(const Rank& rank) { return !rank.op_states.empty() && !rank.op_states.contains("static"); }
-
-std::string LowerOf(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
 
 std::string NameOf(const Rank& rank) { return RankName(rank); }
 

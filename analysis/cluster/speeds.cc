@@ -15,9 +15,7 @@ namespace profd::analysis {
 namespace {
 
 bool IsAllToAll(std::string_view type) {
-  std::string lower(type);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower.find("alltoall") != std::string::npos;
+  return LowerCase(type).find("alltoall") != std::string::npos;
 }
 
 double TransitOf(const Collective& op) { return op.parts && op.parts->transit_ms > 0 ? op.parts->transit_ms : op.elapse_ms; }

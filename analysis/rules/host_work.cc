@@ -1,13 +1,14 @@
 #include "analysis/rules/host_work.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
 
 bool HoldsIgnoringCase(std::string_view text, std::string_view part) {
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  const auto same = [](char a, char b) { return ToLower(a) == b; };
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 

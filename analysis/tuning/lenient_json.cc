@@ -8,13 +8,15 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/text.h"
+
 namespace profd::analysis {
 namespace {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 bool IsOfWord(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '+' || c == '-';
+  return IsLetterOrDigit(c) || c == '.' || c == '+' || c == '-';
 }
 
 void Append(std::string* out, char c) {

@@ -281,9 +281,6 @@ std::string_view TuningTask::State() const {
 }
 
 bool IsTuningResultName(std::string_view name, std::string* timestamp, int64_t* pid) {
-  const auto digits = [](std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-  };
   if (!name.starts_with("aoe_result_opat_") && !name.starts_with("aoe_result_sgat_")) return false;
   if (!name.ends_with(".json")) return false;
   name.remove_suffix(5);
@@ -294,7 +291,7 @@ bool IsTuningResultName(std::string_view name, std::string* timestamp, int64_t* 
   std::string_view process = name.substr(bar + 1);
   if (process.starts_with("pid")) process.remove_prefix(3);
   int64_t number = 0;
-  if (!digits(time) || !digits(process) || !ParseNumber(process, &number)) return false;
+  if (!IsDigits(time) || !IsDigits(process) || !ParseNumber(process, &number)) return false;
   if (timestamp != nullptr) *timestamp = time;
   if (pid != nullptr) *pid = number;
   return true;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analysis/views/views.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -61,9 +62,7 @@ std::optional<double> GainPercent(const std::optional<double>& before, const std
 std::string_view PlainName(std::string_view name) {
   constexpr std::string_view kMark = "_OPAT_";
   const size_t at = name.rfind(kMark);
-  if (at == std::string_view::npos || at + kMark.size() == name.size()) return name;
-  const bool number = name.find_first_not_of("0123456789", at + kMark.size()) == std::string_view::npos;
-  return number ? name.substr(0, at) : name;
+  return at != std::string_view::npos && IsDigits(name.substr(at + kMark.size())) ? name.substr(0, at) : name;
 }
 
 struct Measured {

@@ -22,6 +22,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/text.h"
+
 namespace profd::client {
 namespace {
 
@@ -41,7 +43,7 @@ constexpr int kQueryTries = 2;
 std::string EncodedUrl(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    const bool plain = IsLetterOrDigit(c) || c == '_' || c == '-' || c == '.';
     if (plain) encoded += c;
     else encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }

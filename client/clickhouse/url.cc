@@ -51,13 +51,12 @@ std::string ClickHouseUrl::Shown() const {
 bool IsClickHouseUrl(std::string_view text) { return text.starts_with(kPlain) || text.starts_with(kTls); }
 
 bool IsPlainName(std::string_view name) {
-  return !name.empty() && name.size() <= kMostName && !(name.front() >= '0' && name.front() <= '9') && std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  });
+  return !name.empty() && name.size() <= kMostName && !IsDigit(name.front()) &&
+         std::ranges::all_of(name, [](char c) { return IsLetterOrDigit(c) || c == '_'; });
 }
 
 bool IsRunName(std::string_view name) {
-  return !name.empty() && name.size() <= kMostName && std::ranges::none_of(name, [](unsigned char c) { return c < ' ' || c == 0x7F; });
+  return !name.empty() && name.size() <= kMostName && std::ranges::none_of(name, IsControl);
 }
 
 bool IsClusterName(std::string_view name) { return name.empty() || (IsRunName(name) && name.find('`') == std::string_view::npos); }

@@ -47,8 +47,7 @@ std::string FolderOf(const std::string& node) {
   if (text.starts_with("unix:/")) text.remove_prefix(6);
   std::string folder;
   for (char c : text.substr(0, kMaxFolderName)) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                 c == '.' || c == '-';
+    bool plain = IsLetterOrDigit(c) || c == '.' || c == '-';
     if (plain && !(folder.empty() && c == '.')) {
       folder += c;
     } else if (!folder.empty() && folder.back() != '_') {

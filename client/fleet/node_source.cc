@@ -33,10 +33,8 @@ Result<std::string> ReadList(const std::string& path) {
 
 // "123", "123_4" (array), "123+1" (heterogeneous), "123.0" (step).
 bool IsSlurmJob(std::string_view text) {
-  return !text.empty() && text.size() <= 32 && text.front() >= '0' && text.front() <= '9' &&
-         std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || c == '_' || c == '+' || c == '.';
-         });
+  return !text.empty() && text.size() <= 32 && IsDigit(text.front()) &&
+         std::ranges::all_of(text, [](char c) { return IsDigit(c) || c == '_' || c == '+' || c == '.'; });
 }
 
 Result<SourcedNodes> AskSlurm(const std::string& job, int port, const std::string& search_path,

@@ -61,11 +61,6 @@ struct Listing {
   }
 };
 
-std::string Lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 constexpr auto kRules = std::to_array<std::string_view>({"in", "not_in", "partial_match_str_in"});
 
 bool Passes(const Json& value, const Json& rule) {
@@ -77,7 +72,7 @@ bool Passes(const Json& value, const Json& rule) {
   const auto partial = rule.find("partial_match_str_in");
   if (partial == rule.end() || !partial->is_array()) return true;
   return std::ranges::any_of(*partial, [&value](const Json& each) {
-    return Lower(TextOf(value)).find(Lower(TextOf(each))) != std::string::npos;
+    return LowerCase(TextOf(value)).find(LowerCase(TextOf(each))) != std::string::npos;
   });
 }
 

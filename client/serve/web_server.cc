@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/text.h"
 #include "client/serve/error_answer.h"
 
 namespace profd::client {
@@ -31,9 +32,7 @@ WebRequest RequestOf(const http::request<http::string_body>& from) {
   request.method = std::string(View(from.method_string()));
   request.body = from.body();
   for (const auto& field : from) {
-    std::string name(View(field.name_string()));
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    request.headers[std::move(name)] = std::string(View(field.value()));
+    request.headers[LowerCase(View(field.name_string()))] = std::string(View(field.value()));
   }
   request.SetTarget(View(from.target()));
   return request;

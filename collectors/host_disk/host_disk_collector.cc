@@ -47,10 +47,7 @@ struct Disk {
 // Loop devices, RAM disks and floppies: files or memory, not disks.
 bool IsPseudo(std::string_view name) {
   for (std::string_view prefix : {"loop", "ram", "fd"}) {
-    if (name.starts_with(prefix) && name.size() > prefix.size() &&
-        name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos) {
-      return true;
-    }
+    if (name.starts_with(prefix) && IsDigits(name.substr(prefix.size()))) return true;
   }
   return false;
 }

@@ -4,9 +4,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
+#include "base/text.h"
 #include "daemon/config/daemon_config.h"
 
 namespace profd {
@@ -63,7 +63,7 @@ std::string_view FaultOfAddress(std::string_view text) {
   if (const size_t at = authority.rfind('@'); at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos) {
     return "has a password, which this file is not for: it belongs into the environment of profd-archive.service";
   }
-  const auto is_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+  const auto is_name = [](char c) { return IsLetterOrDigit(c) || c == '_'; };
   const bool plain = std::ranges::all_of(authority, [](unsigned char c) { return c > ' ' && c < 0x7f; });
   if (!plain || authority.empty() || authority.back() == '@' || database.empty()) return kShape;
   if (!std::ranges::all_of(database, is_name)) {
@@ -107,7 +107,7 @@ std::string ArchiveRunName(std::string_view pattern, const ArchiveSubject& subje
     name.resize(end);
   }
   name += suffix;
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '_');
+  std::replace_if(name.begin(), name.end(), IsControl, '_');
   return name;
 }
 
@@ -123,7 +123,7 @@ std::string DatabaseOf(std::string_view address) {
   authority.erase(0, authority.rfind('@') + 1);
   const std::string plain = fmt::format("{}://{}{}", address.substr(0, scheme_end), authority, database);
   if (!FaultOfAddress(plain).empty()) return {};
-  std::transform(authority.begin(), authority.end(), authority.begin(), [](unsigned char c) { return std::tolower(c); });
+  authority = LowerCase(authority);
   const bool has_port = authority.rfind(':') != std::string::npos && authority.back() != ']';
   if (!has_port) authority += address.starts_with("clickhouses:") ? ":8443" : ":8123";
   return fmt::format("{}://{}{}", address.substr(0, scheme_end), authority, database);
@@ -131,7 +131,7 @@ std::string DatabaseOf(std::string_view address) {
 
 std::string FaultOfRunName(std::string_view name) {
   if (name.empty() || name.size() > kMaxRunName) return fmt::format("must have 1 to {} bytes", kMaxRunName);
-  if (std::ranges::any_of(name, [](unsigned char c) { return c < ' ' || c == 0x7f; })) return "must have no control characters";
+  if (std::ranges::any_of(name, IsControl)) return "must have no control characters";
   std::string fault;
   const bool closed = ForEachPart(name, [](std::string_view) {}, [&fault](std::string_view variable) {
     if (std::ranges::find(kVariables, variable) == std::end(kVariables)) {

@@ -21,10 +21,7 @@ bool IsHost(const std::string& host, bool bracketed) {
     in_addr v4{};
     return ::inet_aton(host.c_str(), &v4) != 0;
   }
-  return std::ranges::all_of(host, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '-' || c == '_';
-  });
+  return std::ranges::all_of(host, [](char c) { return IsLetterOrDigit(c) || c == '.' || c == '-' || c == '_'; });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "base/text.h"
 #include "dump/dump_io.h"
 #include "dump/dump_root.h"
 
@@ -40,7 +41,7 @@ Status CheckOwn(int fd, const std::string& path) {
 // An id is a file's name.
 bool IsSessionId(std::string_view id) {
   return !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
+    return IsDigit(c) || (c >= 'a' && c <= 'z') || c == '-';
   });
 }
 

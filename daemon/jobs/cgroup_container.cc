@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/text.h"
+
 namespace profd {
 namespace {
 
@@ -30,13 +32,13 @@ constexpr std::array kParents = {Spelling{"docker", "docker"},
 
 bool IsHex(std::string_view text, size_t least) {
   return text.size() >= least && text.size() <= kMaxHex &&
-         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+         std::ranges::all_of(text, [](char c) { return IsDigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 bool IsName(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && text.front() != '.' &&
          std::ranges::all_of(text, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           return IsLetterOrDigit(c) ||
                   c == '.' || c == '_' || c == '-';
          });
 }
@@ -80,7 +82,7 @@ CgroupContainer OfComponent(std::string_view parent, std::string_view component)
 bool IsPodUid(std::string_view text) {
   if (text.size() < 32 || text.size() > 36) return false;
   return std::ranges::all_of(text, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
+    return IsDigit(c) || (c >= 'a' && c <= 'f') || c == '-';
   });
 }
 

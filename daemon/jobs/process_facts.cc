@@ -42,14 +42,10 @@ constexpr std::array kWorldNames = {"WORLD_SIZE", "RANK_SIZE", "OMPI_COMM_WORLD_
                                     "SLURM_NTASKS"};
 
 bool IsIdChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == '-' || c == ':' || c == '/';
+  return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-' || c == ':' || c == '/';
 }
 
-bool IsDigits(std::string_view text) {
-  return !text.empty() && text.size() <= 20 &&
-         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
+bool IsNumber(std::string_view text) { return text.size() <= 20 && IsDigits(text); }
 
 // The entries of an environment block, by name.
 class Variables {
@@ -139,7 +135,7 @@ void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
     kubernetes = kubernetes || component.find("kubepods") != std::string_view::npos;
     if (kubernetes && facts->pod_uid.empty()) facts->pod_uid = PodUidOf(component);
     if (slurm && component.starts_with("job_") && facts->slurm_job.empty() &&
-        IsDigits(component.substr(4))) {
+        IsNumber(component.substr(4))) {
       facts->slurm_job = component.substr(4);
     }
     slurm = slurm || component.starts_with("slurm");
@@ -228,7 +224,7 @@ EnvironmentFacts ParseEnvironment(std::string_view text_untrusted) {
   for (const char* name : kJobNames) {
     if (facts.job_id.empty() && IsJobId(variables.Get(name))) facts.job_id = variables.Get(name);
   }
-  if (IsDigits(variables.Get("SLURM_JOB_ID"))) facts.slurm_job = variables.Get("SLURM_JOB_ID");
+  if (IsNumber(variables.Get("SLURM_JOB_ID"))) facts.slurm_job = variables.Get("SLURM_JOB_ID");
   facts.launcher_id = LauncherId(variables);
   facts.rank = variables.Number(kRankNames, kMaxRank);
   facts.local_rank = variables.Number(attach::kLocalRankVariables, kMaxRank);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -22,10 +21,8 @@ constexpr std::string_view kRemoteWriteHeaders =
 constexpr size_t kMaxHeaderLine = 8192;
 
 bool IsNameOf(std::string_view text, std::string_view more) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-         std::ranges::all_of(text, [more](char c) {
-           return std::isalnum(static_cast<unsigned char>(c)) != 0 || more.find(c) != std::string_view::npos;
-         });
+  return !text.empty() && !IsDigit(text.front()) &&
+         std::ranges::all_of(text, [more](char c) { return IsLetterOrDigit(c) || more.find(c) != std::string_view::npos; });
 }
 
 void ReadLabels(const std::vector<std::string>& entries, PushLabels* labels,

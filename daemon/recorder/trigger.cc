@@ -35,10 +35,7 @@ constexpr auto kOps = std::to_array<OpName>({{">=", TriggerOp::kAtLeast},
                                              {">", TriggerOp::kAbove},
                                              {"<", TriggerOp::kBelow}});
 
-bool IsNameChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == ':';
-}
+bool IsNameChar(char c) { return IsLetterOrDigit(c) || c == '_' || c == ':'; }
 
 // Reads a text from left to right.
 class Reader {
@@ -62,14 +59,14 @@ class Reader {
   std::string_view TakeName() { return TakeWhile(IsNameChar); }
   bool TakeNumber(double* out) {
     std::string_view digits = TakeWhile([](char c) {
-      return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
+      return IsDigit(c) || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
     });
     return ParseNumber(digits, out) && std::isfinite(*out);
   }
   // "10s", "500ms", "2m", "1h".
   bool TakeDuration(int64_t* ns) {
     uint64_t number = 0;
-    std::string_view digits = TakeWhile([](char c) { return c >= '0' && c <= '9'; });
+    std::string_view digits = TakeWhile(IsDigit);
     if (!ParseNumber(digits, &number) || number > static_cast<uint64_t>(kMaxForNs)) return false;
     int64_t unit = TakeWord("ms")  ? kNsPerMs
                    : TakeWord("s") ? kNsPerSecond

@@ -9,6 +9,7 @@
 #include "base/duration_text.h"
 #include "base/log.h"
 #include "base/problem.h"
+#include "base/text.h"
 #include "daemon/session/aclprof_plan.h"
 #include "daemon/session/collector_plan.h"
 #include "profd/v1/profd.pb.h"
@@ -401,7 +402,7 @@ Problem NoSuchDevice(uint32_t id, std::span<const DeviceInfo> devices) {
 }
 
 Status CheckLabel(std::string_view text) {
-  const bool printable = std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; });
+  const bool printable = std::ranges::none_of(text, IsControl);
   if (printable && text.size() <= kMaxText) return Status::Ok();
   return InvalidArgument(fmt::format("at most {} bytes of UTF-8 without control characters", kMaxText));
 }

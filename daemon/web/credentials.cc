@@ -22,7 +22,7 @@ constexpr int kMinBcryptCost = 4;
 constexpr size_t kSaltBytes = 32;
 
 bool IsBcryptLetter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+  return IsLetterOrDigit(c) || c == '.' ||
          c == '/';
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 
+#include "base/text.h"
 #include "daemon/web/credentials.h"
 
 namespace profd {
@@ -200,9 +201,7 @@ void Parser::CheckTls(const YAML::Node& node) {
 void Parser::Users(const YAML::Node& node) {
   EachKey(node, "basic_auth_users", [&](std::string_view name, const YAML::Node& value) {
     std::optional<std::string> hash = Text(value, "a bcrypt hash");
-    bool good_name = !name.empty() && name.size() <= kMaxName && std::ranges::none_of(name, [](char c) {
-                       return c == ':' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-                     });
+    bool good_name = !name.empty() && name.size() <= kMaxName && std::ranges::none_of(name, [](char c) { return c == ':' || IsControl(c); });
     if (!good_name) {
       Problem(value, fmt::format("a user's name has 1 to {} characters, no colon among them",
                                  kMaxName));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "export/csv/operator_parts.h"
 #include "export/csv/vendor_math.h"
 #include "export/operators/communication_names.h"
@@ -206,12 +206,6 @@ std::string Links(const Times& times, bool total) {
 enum OpKind : size_t { kPointToPoint, kCollective, kOpKinds };
 constexpr std::array<std::string_view, kOpKinds> kOpKindNames = {"p2p", "collective"};
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower;
-}
-
 OpKind KindOf(std::string_view lower) {
   return lower.find("send") != std::string::npos || lower.find("receive") != std::string::npos ? kPointToPoint
                                                                                                : kCollective;
@@ -299,7 +293,7 @@ class KindText {
         R"j("Communication Bandwidth Info": {{{}}}}})j",
         text_.empty() ? "" : ", ", Matrix::Quoted(name + group), Number(MicrosAsPrinted(op.start_ns)),
         TimeInfo(times), Links(times, false));
-    matrix_.Add(ShortType(Lower(name)) + group, pairs, name);
+    matrix_.Add(ShortType(LowerCase(name)) + group, pairs, name);
     Merge(times);
   }
   std::string Text() const {
@@ -363,7 +357,7 @@ CollectiveJson CollectivesAsJson(const Model& model, int device, std::span<const
       end = std::ranges::lower_bound(begin, end, step->end_ns, {}, start_of);
     }
     for (const OpTasks& each : std::span(begin, end)) {
-      kinds[KindOf(Lower(model.TypeOf(*each.op)))].Add(model, *each.op, each.tasks);
+      kinds[KindOf(LowerCase(model.TypeOf(*each.op)))].Add(model, *each.op, each.tasks);
       ++made.operations;
     }
     for (std::string* text : {&made.times, &made.matrix}) {

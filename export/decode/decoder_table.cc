@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <vector>
 
+#include "base/text.h"
 #include "export/decode/decoder_groups.h"
 #include "export/decoder.h"
 
@@ -12,8 +12,7 @@ bool Matches(std::string_view pattern, std::string_view base) {
   pattern.remove_prefix(1);
   if (!base.ends_with(pattern)) return false;
   std::string_view digits = base.substr(0, base.size() - pattern.size());
-  return !digits.empty() && digits.size() <= 10 &&
-         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  return digits.size() <= 10 && IsDigits(digits);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "base/text.h"
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
 
@@ -173,7 +174,7 @@ class ProcCpuDecoder final : public ProcDecoder {
   bool BodyLine(std::string_view line) override {
     if (NameLine(line)) return true;
     if (line.starts_with("cpu")) return CpuLine(line);
-    if (!TextScan::IsDigit(line.front())) return false;
+    if (!IsDigit(line.front())) return false;
     return StatLine(line);
   }
   void EndBlock() override {

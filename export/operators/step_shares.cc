@@ -1,8 +1,9 @@
 #include "export/operators/step_shares.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
+
+#include "base/text.h"
 
 namespace profd::exporting::operators {
 namespace {
@@ -31,9 +32,7 @@ std::span<const Interval> InStep(const Intervals& intervals, const std::optional
 }  // namespace
 
 bool IsReceive(std::string_view type) {
-  std::string lower(type);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lower.find("receive") != std::string::npos;
+  return LowerCase(type).find("receive") != std::string::npos;
 }
 
 Intervals ReceivesOf(const Model& model, int device) {

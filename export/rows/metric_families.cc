@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "base/text.h"
 #include "export/rows/text.h"
 
 namespace profd::exporting {
@@ -44,10 +45,8 @@ std::string LabelText(const std::vector<Label>& labels) {
 std::string MetricName(std::string_view text) {
   std::string name;
   for (char c : text) {
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':';
-    bool digit = c >= '0' && c <= '9';
-    if (digit && name.empty()) name += '_';
-    name += letter || digit ? c : '_';
+    if (IsDigit(c) && name.empty()) name += '_';
+    name += IsLetterOrDigit(c) || c == '_' || c == ':' ? c : '_';
   }
   return name.empty() ? "_" : name;
 }

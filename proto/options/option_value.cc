@@ -17,16 +17,9 @@ constexpr size_t kMaxPath = 4096;
 constexpr size_t kMaxRegisters = 8;
 constexpr size_t kMaxNumber = 20;
 
-bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
-
-bool AllDigits(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxNumber &&
-         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // False for what is not an integer, or does not fit the type.
 bool Whole(std::string_view text, uint64_t* out) {
-  return AllDigits(text) && ParseNumber(text, out);
+  return text.size() <= kMaxNumber && IsDigits(text) && ParseNumber(text, out);
 }
 
 bool InRange(const Option& option, uint64_t number) {

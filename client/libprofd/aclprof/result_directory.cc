@@ -17,6 +17,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/text.h"
+
 namespace profd::lib::aclprof {
 namespace {
 
@@ -38,7 +40,7 @@ std::string Safe(std::string_view session) {
   std::replace_if(
       name.begin(), name.end(),
       [](char c) {
-        return !((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_');
+        return !(IsLetterOrDigit(c) || c == '-' || c == '_');
       },
       '_');
   return name;
@@ -70,9 +72,7 @@ pid_t TakeNumber(std::string_view* name) {
   const size_t dash = name->rfind('-');
   if (dash == std::string_view::npos) return 0;
   const std::string digits(name->substr(dash + 1));
-  if (digits.empty() || digits.size() > kMostDigits || digits.find_first_not_of("0123456789") != std::string::npos) {
-    return 0;
-  }
+  if (digits.size() > kMostDigits || !IsDigits(digits)) return 0;
   *name = name->substr(0, dash);
   return static_cast<pid_t>(std::strtol(digits.c_str(), nullptr, 10));
 }
