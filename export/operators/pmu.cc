@@ -36,14 +36,12 @@ void AddShare(std::string_view prefix, std::string_view name, const std::vector<
   columns->push_back({Prefixed(prefix, fmt::format("{}_ratio", name)), Kind::kRatio, terms, only_database});
 }
 
-void Add(std::string_view prefix, const std::vector<Named>& named, std::vector<PmuColumn>* columns) {
+void Add(const std::vector<Named>& named, PmuGroup* group) {
   for (const Named& each : named) {
-    columns->push_back({Prefixed(prefix, each.name), each.kind, each.terms});
-  }
-}
-
-void AddBoth(const std::vector<Named>& named, PmuGroup* group) {
-  for (const Named& each : named) {
+    if (group->one_core) {
+      group->aic.columns.push_back({std::string(each.name), each.kind, each.terms});
+      continue;
+    }
     group->aic.columns.push_back({Prefixed("aic", each.name), each.kind, each.terms, each.unit == Unit::kVector});
     group->aiv.columns.push_back({Prefixed("aiv", each.name), each.kind, each.terms, each.unit == Unit::kCube});
   }
@@ -66,77 +64,78 @@ void AddPipe(PmuGroup* group) {
   AddShare("aiv", "mte1", {{0xB}}, &group->aiv.columns, true);
   AddShare("aiv", "mte2", {{0xC}}, &group->aiv.columns);
   AddShare("aiv", "mte3", {{0xD}}, &group->aiv.columns);
-  AddBoth({miss}, group);
+  Add({miss}, group);
   group->cube_utilization = true;
 }
 
 void AddArithmetic(PmuGroup* group) {
-  AddBoth({{"mac_fp16_ratio", Kind::kRatio, {{0x49}}, Unit::kCube},
-           {"mac_int8_ratio", Kind::kRatio, {{0x4A}}, Unit::kCube},
-           {"vec_fp32_ratio", Kind::kRatio, {{0x4B}}, Unit::kVector},
-           {"vec_fp16_ratio", Kind::kRatio, {{0x4C}, {0x4D}}, Unit::kVector},
-           {"vec_int32_ratio", Kind::kRatio, {{0x4E}}, Unit::kVector},
-           {"vec_misc_ratio", Kind::kRatio, {{0x4F}}, Unit::kVector},
-           {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}, Unit::kCube},
-           {"vector_fops", Kind::kSum, {{0x4B, 64}, {0x4C, 128}, {0x4D, 64}, {0x4E, 64}, {0x4F, 32}}, Unit::kVector}},
-          group);
+  const auto w = VectorWidths(group->chip);
+  Add({{"mac_fp16_ratio", Kind::kRatio, {{0x49}}, Unit::kCube},
+       {"mac_int8_ratio", Kind::kRatio, {{0x4A}}, Unit::kCube},
+       {"vec_fp32_ratio", Kind::kRatio, {{0x4B}}, Unit::kVector},
+       {"vec_fp16_ratio", Kind::kRatio, {{0x4C}, {0x4D}}, Unit::kVector},
+       {"vec_int32_ratio", Kind::kRatio, {{0x4E}}, Unit::kVector},
+       {"vec_misc_ratio", Kind::kRatio, {{0x4F}}, Unit::kVector},
+       {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}, Unit::kCube},
+       {"vector_fops", Kind::kSum, {{0x4B, w[0]}, {0x4C, w[1]}, {0x4D, w[2]}, {0x4E, w[3]}, {0x4F, w[4]}}, Unit::kVector}},
+      group);
 }
 
 void AddMemory(PmuGroup* group) {
-  AddBoth({Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4, Unit::kVector),
-           Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4, Unit::kVector),
-           Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16, Unit::kCube),
-           Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 8, Unit::kCube),
-           Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8),
-           Bandwidth("l2_read_bw(GB/s)", 0xF, 256, 8), Bandwidth("l2_write_bw(GB/s)", 0x10, 256, 8)},
-          group);
+  Add({Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4, Unit::kVector),
+       Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4, Unit::kVector),
+       Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16, Unit::kCube),
+       Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 8, Unit::kCube),
+       Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8),
+       Bandwidth("l2_read_bw(GB/s)", 0xF, 256, 8), Bandwidth("l2_write_bw(GB/s)", 0x10, 256, 8)},
+      group);
 }
 
 void AddMemoryL0(PmuGroup* group) {
-  AddBoth({Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16, Unit::kCube),
-           Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16, Unit::kCube),
-           Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 16, Unit::kCube),
-           Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8, Unit::kCube),
-           Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8, Unit::kVector),
-           Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8, Unit::kVector),
-           Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 32, Unit::kCube),
-           Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 32, Unit::kCube)},
-          group);
+  Add({Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16, Unit::kCube),
+       Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16, Unit::kCube),
+       Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 16, Unit::kCube),
+       Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8, Unit::kCube),
+       Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8, Unit::kVector),
+       Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8, Unit::kVector),
+       Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 32, Unit::kCube),
+       Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 32, Unit::kCube)},
+      group);
 }
 
 void AddMemoryUb(PmuGroup* group) {
-  AddBoth({Bandwidth("ub_read_bw_vector(GB/s)", 0x43, 128, 2, Unit::kVector),
-           Bandwidth("ub_write_bw_vector(GB/s)", 0x44, 128, 2, Unit::kVector),
-           Bandwidth("ub_read_bw_scalar(GB/s)", 0x37, 128, 1), Bandwidth("ub_write_bw_scalar(GB/s)", 0x38, 128, 1)},
-          group);
+  Add({Bandwidth("ub_read_bw_vector(GB/s)", 0x43, 128, 2, Unit::kVector),
+       Bandwidth("ub_write_bw_vector(GB/s)", 0x44, 128, 2, Unit::kVector),
+       Bandwidth("ub_read_bw_scalar(GB/s)", 0x37, 128, 1), Bandwidth("ub_write_bw_scalar(GB/s)", 0x38, 128, 1)},
+      group);
 }
 
 void AddConflicts(PmuGroup* group) {
-  AddBoth({{"vec_bankgroup_cflt_ratio", Kind::kRatio, {{0x64}}, Unit::kVector},
-           {"vec_bank_cflt_ratio", Kind::kRatio, {{0x65}}, Unit::kVector},
-           {"vec_resc_cflt_ratio", Kind::kRatio, {{0x66}}, Unit::kVector}},
-          group);
+  Add({{"vec_bankgroup_cflt_ratio", Kind::kRatio, {{0x64}}, Unit::kVector},
+       {"vec_bank_cflt_ratio", Kind::kRatio, {{0x65}}, Unit::kVector},
+       {"vec_resc_cflt_ratio", Kind::kRatio, {{0x66}}, Unit::kVector}},
+      group);
 }
 
 void AddL2(PmuGroup* group) {
-  AddBoth({{"write_cache_hit", Kind::kSum, {{0x500}}},
-           {"write_cache_miss_allocate", Kind::kSum, {{0x502}}},
-           {"r0_read_cache_hit", Kind::kSum, {{0x504}}},
-           {"r0_read_cache_miss_allocate", Kind::kSum, {{0x506}}},
-           {"r1_read_cache_hit", Kind::kSum, {{0x508}}},
-           {"r1_read_cache_miss_allocate", Kind::kSum, {{0x50A}}}},
-          group);
+  Add({{"write_cache_hit", Kind::kSum, {{0x500}}},
+       {"write_cache_miss_allocate", Kind::kSum, {{0x502}}},
+       {"r0_read_cache_hit", Kind::kSum, {{0x504}}},
+       {"r0_read_cache_miss_allocate", Kind::kSum, {{0x506}}},
+       {"r1_read_cache_hit", Kind::kSum, {{0x508}}},
+       {"r1_read_cache_miss_allocate", Kind::kSum, {{0x50A}}}},
+      group);
 }
 
 void AddAccess(PmuGroup* group) {
-  AddBoth({{"read_main_memory_datas(KB)", Kind::kSum, {{0x50D, 0.125}, {0x50E, 0.125}}},
-           {"write_main_memory_datas(KB)", Kind::kSum, {{0x50C, 0.125}}},
-           {"GM_to_L1_datas(KB)", Kind::kSum, {{0x32, 0.25}, {0x206, -0.25}}},
-           {"L0C_to_L1_datas(KB)", Kind::kSum, {{0x206, 0.125}}},
-           {"L0C_to_GM_datas(KB)", Kind::kSum, {{0x20C, 0.125}, {0x206, -0.125}}},
-           {"GM_to_UB_datas(KB)", Kind::kSum, {{0x3E, 0.125}}},
-           {"UB_to_GM_datas(KB)", Kind::kSum, {{0x3D, 0.125}}}},
-          group);
+  Add({{"read_main_memory_datas(KB)", Kind::kSum, {{0x50D, 0.125}, {0x50E, 0.125}}},
+       {"write_main_memory_datas(KB)", Kind::kSum, {{0x50C, 0.125}}},
+       {"GM_to_L1_datas(KB)", Kind::kSum, {{0x32, 0.25}, {0x206, -0.25}}},
+       {"L0C_to_L1_datas(KB)", Kind::kSum, {{0x206, 0.125}}},
+       {"L0C_to_GM_datas(KB)", Kind::kSum, {{0x20C, 0.125}, {0x206, -0.125}}},
+       {"GM_to_UB_datas(KB)", Kind::kSum, {{0x3E, 0.125}}},
+       {"UB_to_GM_datas(KB)", Kind::kSum, {{0x3D, 0.125}}}},
+      group);
 }
 
 // "0x8,0xa" as columns r8, ra.
@@ -158,73 +157,42 @@ void AddOnePipe(PmuGroup* group) {
   AddShare("", "mte1", {{0xB}}, &columns);
   AddShare("", "mte2", {{0xC}}, &columns);
   AddShare("", "mte3", {{0xD}}, &columns);
-  Add("", {{"icache_miss_rate", Kind::kMissRate, {{0x55}, {0x54}}},
-           {"memory_bound", Kind::kBound, {{0xC}, {0xA}, {0x8}}}},
-      &columns);
+  Add({{"icache_miss_rate", Kind::kMissRate, {{0x55}, {0x54}}},
+       {"memory_bound", Kind::kBound, {{0xC}, {0xA}, {0x8}}}},
+      group);
   group->cube_utilization = true;
 }
 
-void AddOneArithmetic(PmuGroup* group) {
-  const auto w = VectorWidths(group->chip);
-  Add("", {{"mac_fp16_ratio", Kind::kRatio, {{0x49}}},
-           {"mac_int8_ratio", Kind::kRatio, {{0x4A}}},
-           {"vec_fp32_ratio", Kind::kRatio, {{0x4B}}},
-           {"vec_fp16_ratio", Kind::kRatio, {{0x4C}, {0x4D}}},
-           {"vec_int32_ratio", Kind::kRatio, {{0x4E}}},
-           {"vec_misc_ratio", Kind::kRatio, {{0x4F}}},
-           {"cube_fops", Kind::kSum, {{0x49, 8192}, {0x4A, 16384}}},
-           {"vector_fops", Kind::kSum, {{0x4B, w[0]}, {0x4C, w[1]}, {0x4D, w[2]}, {0x4E, w[3]}, {0x4F, w[4]}}}},
-      &group->aic.columns);
-}
-
 void AddOneMemory(PmuGroup* group) {
-  Add("", {Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4), Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4),
-           Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16), Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 16),
-           Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8)},
-      &group->aic.columns);
+  Add({Bandwidth("ub_read_bw(GB/s)", 0x15, 256, 4), Bandwidth("ub_write_bw(GB/s)", 0x16, 256, 4),
+       Bandwidth("l1_read_bw(GB/s)", 0x31, 256, 16), Bandwidth("l1_write_bw(GB/s)", 0x32, 128, 16),
+       Bandwidth("main_mem_read_bw(GB/s)", 0x12, 8, 8), Bandwidth("main_mem_write_bw(GB/s)", 0x13, 8, 8)},
+      group);
 }
 
 void AddOneMemoryL0(PmuGroup* group) {
-  Add("", {Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16), Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16),
-           Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 8), Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8),
-           Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8), Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8),
-           Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 8), Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 8)},
-      &group->aic.columns);
-}
-
-void AddOneMemoryUb(PmuGroup* group) {
-  Add("", {Bandwidth("ub_read_bw_vector(GB/s)", 0x43, 128, 2), Bandwidth("ub_write_bw_vector(GB/s)", 0x44, 128, 2),
-           Bandwidth("ub_read_bw_scalar(GB/s)", 0x37, 128, 1), Bandwidth("ub_write_bw_scalar(GB/s)", 0x38, 128, 1)},
-      &group->aic.columns);
-}
-
-void AddOneConflicts(PmuGroup* group) {
-  Add("", {{"vec_bankgroup_cflt_ratio", Kind::kRatio, {{0x64}}},
-           {"vec_bank_cflt_ratio", Kind::kRatio, {{0x65}}},
-           {"vec_resc_cflt_ratio", Kind::kRatio, {{0x66}}}},
-      &group->aic.columns);
+  Add({Bandwidth("l0a_read_bw(GB/s)", 0x1B, 256, 16), Bandwidth("l0a_write_bw(GB/s)", 0x1C, 256, 16),
+       Bandwidth("l0b_read_bw(GB/s)", 0x21, 256, 8), Bandwidth("l0b_write_bw(GB/s)", 0x22, 256, 8),
+       Bandwidth("l0c_read_bw(GB/s)", 0x27, 256, 8), Bandwidth("l0c_write_bw(GB/s)", 0x29, 256, 8),
+       Bandwidth("l0c_read_bw_cube(GB/s)", 0x28, 256, 8), Bandwidth("l0c_write_bw_cube(GB/s)", 0x2A, 256, 8)},
+      group);
 }
 
 struct KnownGroup {
   std::string_view name;
   void (*add)(PmuGroup*);
+  void (*add_of_one_core)(PmuGroup*) = nullptr;
 };
 constexpr KnownGroup kGroups[] = {
-    {"PipeUtilization", AddPipe},
+    {"PipeUtilization", AddPipe, AddOnePipe},
     {"PipeUtilizationExct", AddPipe},
-    {"ArithmeticUtilization", AddArithmetic},
-    {"Memory", AddMemory},
-    {"MemoryL0", AddMemoryL0},
-    {"MemoryUB", AddMemoryUb},
-    {"ResourceConflictRatio", AddConflicts},
+    {"ArithmeticUtilization", AddArithmetic, AddArithmetic},
+    {"Memory", AddMemory, AddOneMemory},
+    {"MemoryL0", AddMemoryL0, AddOneMemoryL0},
+    {"MemoryUB", AddMemoryUb, AddMemoryUb},
+    {"ResourceConflictRatio", AddConflicts, AddConflicts},
     {"L2Cache", AddL2},
     {"MemoryAccess", AddAccess},
-};
-
-constexpr KnownGroup kGroupsOfOneCore[] = {
-    {"PipeUtilization", AddOnePipe},         {"ArithmeticUtilization", AddOneArithmetic}, {"Memory", AddOneMemory},
-    {"MemoryL0", AddOneMemoryL0},            {"MemoryUB", AddOneMemoryUb},
-    {"ResourceConflictRatio", AddOneConflicts},
 };
 
 }  // namespace
@@ -257,8 +225,8 @@ PmuGroup PmuGroupOfOneCore(std::string_view metrics, int chip) {
   PmuGroup made;
   made.chip = chip;
   made.one_core = true;
-  const auto known = std::ranges::find(kGroupsOfOneCore, metrics, &KnownGroup::name);
-  if (known != std::end(kGroupsOfOneCore)) known->add(&made);
+  const auto known = std::ranges::find(kGroups, metrics, &KnownGroup::name);
+  if (known != std::end(kGroups) && known->add_of_one_core != nullptr) known->add_of_one_core(&made);
   made.custom = metrics.starts_with(kCustom);
   if (made.custom) AddCustom("", metrics.substr(kCustom.size()), &made.aic.columns);
   return made;
