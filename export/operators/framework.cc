@@ -1,6 +1,7 @@
 #include "export/operators/framework.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <tuple>
 
@@ -25,6 +26,11 @@ constexpr size_t kPythonNameBytes = 8;
 constexpr size_t kMindSporeRangeBytes = 54;
 // With id, step and level; without level; without all three.
 constexpr size_t kOldMindSporeRangeBytes[] = {74, 73, 57};
+// Texts of an operator, and the types of the fields that have them.
+constexpr std::array kRangeTexts = {&FrameworkOperator::name, &FrameworkOperator::types, &FrameworkOperator::shapes,
+                                    &FrameworkOperator::stack, &FrameworkOperator::modules};
+constexpr std::array<uint16_t, kRangeTexts.size()> kTorchTexts = {2, 3, 4, 8, 9};
+constexpr std::array<uint16_t, kRangeTexts.size()> kOldMindSporeTexts = {3, 4, 5, 6, 7};
 // A longer one means that its length is wrong.
 constexpr size_t kMostRecordBytes = 1 << 20;
 // Of a call stack, which is the longest text there is.
@@ -153,7 +159,10 @@ int32_t FrameworkData::TextOf(Bytes field) {
 }
 
 bool FrameworkData::TakeTorchRange(Bytes body) {
-  const size_t fixed = HasWholeFields(body, kRangeBytes) ? kRangeBytes : kOldRangeBytes;
+  return TakeRange(body, HasWholeFields(body, kRangeBytes) ? kRangeBytes : kOldRangeBytes, kTorchTexts);
+}
+
+bool FrameworkData::TakeRange(Bytes body, size_t fixed, std::span<const uint16_t, 5> text_types) {
   if (!HasWholeFields(body, fixed)) return false;
   const RecordView record(body);
   FrameworkOperator made;
@@ -164,14 +173,8 @@ bool FrameworkData::TakeTorchRange(Bytes body) {
   made.thread = record.U64(32);
   made.forward_thread = record.U64(48);
   ForEachPart(body.subspan(fixed), [&](uint16_t type, Bytes field) {
-    switch (type) {
-      case 2: made.name = TextOf(field); break;
-      case 3: made.types = TextOf(field); break;
-      case 4: made.shapes = TextOf(field); break;
-      case 8: made.stack = TextOf(field); break;
-      case 9: made.modules = TextOf(field); break;
-      default: break;
-    }
+    const auto found = std::ranges::find(text_types, type);
+    if (found != text_types.end()) made.*kRangeTexts[static_cast<size_t>(found - text_types.begin())] = TextOf(field);
   });
   operators.push_back(made);
   return true;
@@ -233,30 +236,9 @@ bool FrameworkData::TakeMindSporeRange(Bytes body) {
 }
 
 bool FrameworkData::TakeOldMindSporeRange(Bytes body) {
-  constexpr uint16_t kName = 3;
-  const auto fixed =
-      std::ranges::find_if(kOldMindSporeRangeBytes, [&](size_t bytes) { return HasField(body, bytes, kName); });
-  if (fixed == std::end(kOldMindSporeRangeBytes)) return false;
-  const RecordView record(body);
-  FrameworkOperator made;
-  made.begin = static_cast<int64_t>(record.U64(0));
-  made.end = static_cast<int64_t>(record.U64(8));
-  if (made.end < made.begin) return false;
-  made.sequence = static_cast<int64_t>(record.U64(16));
-  made.thread = record.U64(32);
-  made.forward_thread = record.U64(48);
-  ForEachPart(body.subspan(*fixed), [&](uint16_t type, Bytes field) {
-    switch (type) {
-      case kName: made.name = TextOf(field); break;
-      case 4: made.types = TextOf(field); break;
-      case 5: made.shapes = TextOf(field); break;
-      case 6: made.stack = TextOf(field); break;
-      case 7: made.modules = TextOf(field); break;
-      default: break;
-    }
-  });
-  operators.push_back(made);
-  return true;
+  const auto fixed = std::ranges::find_if(kOldMindSporeRangeBytes,
+                                          [&](size_t bytes) { return HasField(body, bytes, kOldMindSporeTexts.front()); });
+  return fixed != std::end(kOldMindSporeRangeBytes) && TakeRange(body, *fixed, kOldMindSporeTexts);
 }
 
 void FrameworkData::Finish(const std::function<int64_t(int64_t)>& clock) {

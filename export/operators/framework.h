@@ -129,6 +129,7 @@ class FrameworkData {
   size_t Take(std::span<const std::byte> bytes);
   int32_t TextOf(std::span<const std::byte> field);
   bool TakeTorchRange(std::span<const std::byte> body);
+  bool TakeRange(std::span<const std::byte> body, size_t fixed, std::span<const uint16_t, 5> text_types);
   bool TakeTorchMark(std::span<const std::byte> body);
   bool TakeTorchMemory(std::span<const std::byte> body);
   bool TakePythonCall(std::span<const std::byte> record) { return python.Take(record); }
