@@ -84,81 +84,42 @@ Effect PressWhileTyping(const KeyPress& press, View* view) {
   return Effect::kDraw;
 }
 
-// Letters that sort; false for others.
-bool PressSort(char letter, View* view) {
-  switch (letter) {
-    case 's':
-      StepSort(true, view);
-      break;
-    case 'S':
-      StepSort(false, view);
-      break;
-    case 'i':
-      SortBy(std::nullopt, view);
-      break;
-    case 'u':
-      SortBy(Measure::kUtilization, view);
-      break;
-    case 'm':
-      SortBy(Measure::kHbmUsed, view);
-      break;
-    case 'p':
-      SortBy(Measure::kPower, view);
-      break;
-    case 't':
-      SortBy(Measure::kTemperature, view);
-      break;
-    case 'r':
-      view->descending = !view->descending;
-      break;
-    default:
-      return false;
-  }
-  return true;
-}
+void ScrollBy(int rows, View* view) { view->scroll = std::max(0, view->scroll + rows); }
+
+void ToggleHelp(View* view) { view->help = !view->help; }
+
+struct Binding {
+  char letter;
+  void (*press)(View* view);
+};
+constexpr auto kLetters = std::to_array<Binding>({
+    {'s', [](View* view) { StepSort(true, view); }},
+    {'S', [](View* view) { StepSort(false, view); }},
+    {'i', [](View* view) { SortBy(std::nullopt, view); }},
+    {'u', [](View* view) { SortBy(Measure::kUtilization, view); }},
+    {'m', [](View* view) { SortBy(Measure::kHbmUsed, view); }},
+    {'p', [](View* view) { SortBy(Measure::kPower, view); }},
+    {'t', [](View* view) { SortBy(Measure::kTemperature, view); }},
+    {'r', [](View* view) { view->descending = !view->descending; }},
+    {' ', [](View* view) { view->paused = !view->paused; }},
+    {'g', [](View* view) { StepGraph(true, view); }},
+    {'G', [](View* view) { StepGraph(false, view); }},
+    {'/', [](View* view) { view->typing = view->filter; }},
+    {'+', [](View* view) { StepInterval(true, view); }},
+    {'-', [](View* view) { StepInterval(false, view); }},
+    {'h', ToggleHelp},
+    {'?', ToggleHelp},
+    {'n', [](View* view) { view->process = view->process ? *view->process + 1 : 0; }},
+    {'N', [](View* view) { view->process = view->process ? *view->process - 1 : -1; }},
+    {'k', [](View* view) { ScrollBy(-1, view); }},
+    {'j', [](View* view) { ScrollBy(1, view); }},
+});
 
 Effect PressLetter(char letter, View* view) {
-  if (PressSort(letter, view)) return Effect::kDraw;
-  switch (letter) {
-    case 'q':
-      return Effect::kQuit;
-    case ' ':
-      view->paused = !view->paused;
-      break;
-    case 'g':
-      StepGraph(true, view);
-      break;
-    case 'G':
-      StepGraph(false, view);
-      break;
-    case '/':
-      view->typing = view->filter;
-      break;
-    case '+':
-      StepInterval(true, view);
-      break;
-    case '-':
-      StepInterval(false, view);
-      break;
-    case 'h':
-    case '?':
-      view->help = !view->help;
-      break;
-    case 'n':
-      view->process = view->process ? *view->process + 1 : 0;
-      break;
-    case 'N':
-      view->process = view->process ? *view->process - 1 : -1;
-      break;
-    case 'k':
-      view->scroll = std::max(0, view->scroll - 1);
-      break;
-    case 'j':
-      ++view->scroll;
-      break;
-    default:
-      return Effect::kNone;
-  }
+  if (letter == 'q') return Effect::kQuit;
+  const auto* const binding = std::ranges::find(kLetters, letter, &Binding::letter);
+  if (binding == kLetters.end()) return Effect::kNone;
+  binding->press(view);
   return Effect::kDraw;
 }
 
@@ -189,16 +150,16 @@ Effect Press(const KeyPress& press, View* view) {
       StepSort(press.key == Key::kRight, view);
       break;
     case Key::kUp:
-      view->scroll = std::max(0, view->scroll - 1);
+      ScrollBy(-1, view);
       break;
     case Key::kDown:
-      ++view->scroll;
+      ScrollBy(1, view);
       break;
     case Key::kPageUp:
-      view->scroll = std::max(0, view->scroll - kPage);
+      ScrollBy(-kPage, view);
       break;
     case Key::kPageDown:
-      view->scroll += kPage;
+      ScrollBy(kPage, view);
       break;
     case Key::kHome:
       view->scroll = 0;
