@@ -96,6 +96,12 @@ constexpr auto kStartReasons = std::to_array<Reason>({
     {abi::kDrvErrorInvalidDevice, StatusCode::kNotFound, "the driver does not know this device"},
 });
 
+// `missing` where the library has no such function.
+template <class... Parameters, class... Arguments>
+int Call(int (*function)(Parameters...), int missing, Arguments... arguments) {
+  return function == nullptr ? missing : function(arguments...);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HalLibrary>> HalLibrary::Load(const HalOptions& options) {
@@ -120,72 +126,59 @@ HalLibrary::HalLibrary(const HalSymbols& symbols, std::string path)
 }
 
 int HalLibrary::ProfGetChannels(uint32_t device, abi::ChannelList* channels) const {
-  if (symbols_.prof_drv_get_channels == nullptr) return abi::kProfError;
-  return symbols_.prof_drv_get_channels(device, channels);
+  return Call(symbols_.prof_drv_get_channels, abi::kProfError, device, channels);
 }
 
 int HalLibrary::ProfStart(uint32_t device, uint32_t channel, abi::ProfStartPara* para) const {
-  if (symbols_.prof_drv_start == nullptr) return abi::kProfError;
-  return symbols_.prof_drv_start(device, channel, para);
+  return Call(symbols_.prof_drv_start, abi::kProfError, device, channel, para);
 }
 
 int HalLibrary::ProfStop(uint32_t device, uint32_t channel) const {
-  if (symbols_.prof_stop == nullptr) return abi::kProfError;
-  return symbols_.prof_stop(device, channel);
+  return Call(symbols_.prof_stop, abi::kProfError, device, channel);
 }
 
 int HalLibrary::ProfRead(uint32_t device, uint32_t channel, char* buffer, uint32_t size) const {
-  if (symbols_.prof_channel_read == nullptr) return abi::kProfError;
-  return symbols_.prof_channel_read(device, channel, buffer, size);
+  return Call(symbols_.prof_channel_read, abi::kProfError, device, channel, buffer, size);
 }
 
 int HalLibrary::ProfPoll(abi::ProfPollInfo* out, int num, int timeout_seconds) const {
-  if (symbols_.prof_channel_poll == nullptr) return abi::kProfError;
-  return symbols_.prof_channel_poll(out, num, timeout_seconds);
+  return Call(symbols_.prof_channel_poll, abi::kProfError, out, num, timeout_seconds);
 }
 
 int HalLibrary::ProfDataFlush(uint32_t device, uint32_t channel, uint32_t* readable_bytes) const {
   *readable_bytes = 0;
-  if (symbols_.hal_prof_data_flush == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.hal_prof_data_flush(device, channel, readable_bytes);
+  return Call(symbols_.hal_prof_data_flush, abi::kDrvErrorNotSupport, device, channel, readable_bytes);
 }
 
 int HalLibrary::GetDeviceNum(uint32_t* count) const {
   *count = 0;
-  if (symbols_.drv_get_dev_num == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.drv_get_dev_num(count);
+  return Call(symbols_.drv_get_dev_num, abi::kDrvErrorNotSupport, count);
 }
 
 int HalLibrary::GetDeviceIds(uint32_t* ids, uint32_t length) const {
-  if (symbols_.drv_get_dev_ids == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.drv_get_dev_ids(ids, length);
+  return Call(symbols_.drv_get_dev_ids, abi::kDrvErrorNotSupport, ids, length);
 }
 
 int HalLibrary::GetDeviceStatus(uint32_t device, int* status) const {
-  if (symbols_.drv_device_status == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.drv_device_status(device, status);
+  return Call(symbols_.drv_device_status, abi::kDrvErrorNotSupport, device, status);
 }
 
 int HalLibrary::GetPlatformInfo(uint32_t* info) const {
-  if (symbols_.drv_get_platform_info == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.drv_get_platform_info(info);
+  return Call(symbols_.drv_get_platform_info, abi::kDrvErrorNotSupport, info);
 }
 
 int HalLibrary::GetDeviceInfo(uint32_t device, abi::HalModule module, abi::HalInfo info,
                               int64_t* value) const {
-  if (symbols_.hal_get_device_info == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.hal_get_device_info(device, module, info, value);
+  return Call(symbols_.hal_get_device_info, abi::kDrvErrorNotSupport, device, module, info, value);
 }
 
 int HalLibrary::GetDeviceInfoByBuff(uint32_t device, abi::HalModule module, abi::HalInfo info,
                                     void* buffer, int32_t* size) const {
-  if (symbols_.hal_get_device_info_by_buff == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.hal_get_device_info_by_buff(device, module, info, buffer, size);
+  return Call(symbols_.hal_get_device_info_by_buff, abi::kDrvErrorNotSupport, device, module, info, buffer, size);
 }
 
 int HalLibrary::GetPhysicalId(uint32_t device, uint32_t* physical_id) const {
-  if (symbols_.drv_device_get_phy_id_by_index == nullptr) return abi::kDrvErrorNotSupport;
-  return symbols_.drv_device_get_phy_id_by_index(device, physical_id);
+  return Call(symbols_.drv_device_get_phy_id_by_index, abi::kDrvErrorNotSupport, device, physical_id);
 }
 
 int HalLibrary::ApiVersion() const {
