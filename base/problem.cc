@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace profd {
 namespace {
@@ -31,14 +32,10 @@ bool IsPlainValue(std::string_view value) {
 // Cut at a character, without control characters.
 void Clean(std::string* text, size_t max_bytes) {
   if (text->size() > max_bytes) {
-    size_t end = max_bytes;
-    while (end > 0 && (static_cast<unsigned char>((*text)[end]) & 0xC0) == 0x80) --end;
-    text->resize(end);
+    text->resize(BytesOfWholeCharacters(*text, max_bytes));
     *text += "...";
   }
-  std::replace_if(
-      text->begin(), text->end(),
-      IsControl, '?');
+  std::ranges::replace_if(*text, IsControl, '?');
 }
 
 // Replaces "{no_dump}".

@@ -75,6 +75,13 @@ TEST(Utf8, CharactersAreThoseOfTheStandard) {
   }
 }
 
+TEST(Utf8, TextsAreCutBetweenCharacters) {
+  constexpr std::string_view kText = "a\xc3\xa4z";
+  EXPECT_EQ(BytesOfWholeCharacters(kText, 1), 1U);
+  EXPECT_EQ(BytesOfWholeCharacters(kText, 2), 1U);
+  EXPECT_EQ(BytesOfWholeCharacters(kText, 3), 3U);
+}
+
 TEST(Bytes, LoadStaysInBounds) {
   std::string_view text = "\x01\x02\x03\x04\x05";
   uint32_t value = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/utf8.h"
 #include "client/fleet/fleet.h"
 #include "client/json.h"
 #include "client/render.h"
@@ -67,12 +68,7 @@ std::string Remark(const NodeResult& result) {
   std::string text = result.status.ok() ? "" : OneLine(result.status.message());
   if (!result.note.empty()) text += (text.empty() ? "" : "; ") + OneLine(result.note);
   if (result.partial && text.empty()) text = "not everything that was requested works: profctl show";
-  if (text.size() > kMaxErrorWidth) {
-    // Not in the middle of a character.
-    size_t end = kMaxErrorWidth;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-    text = text.substr(0, end) + "...";
-  }
+  if (text.size() > kMaxErrorWidth) text = text.substr(0, BytesOfWholeCharacters(text, kMaxErrorWidth)) + "...";
   return text;
 }
 

@@ -12,6 +12,7 @@
 
 #include "analysis/views/views.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace profd::client::mindinsight {
 
@@ -98,10 +99,7 @@ std::string FaultOfGroup(const RankQuery& asked) {
 std::string Shown(const Json& value) {
   constexpr size_t kLongest = 80;
   std::string text = JsonText(value, false);
-  if (text.size() <= kLongest) return text;
-  size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
-  return text.substr(0, end) + "...";
+  return text.size() <= kLongest ? text : text.substr(0, BytesOfWholeCharacters(text, kLongest)) + "...";
 }
 
 std::string FaultOfRule(const std::string& column, const Json& rule) {

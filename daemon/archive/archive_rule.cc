@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "daemon/config/daemon_config.h"
 
 namespace profd {
@@ -100,12 +101,8 @@ std::string ArchiveRunName(std::string_view pattern, const ArchiveSubject& subje
               });
   if (name.empty()) name = host;
   const std::string suffix = subject.segment > 1 ? fmt::format(".{}", subject.segment) : "";
-  if (const size_t longest = kMaxRunName - suffix.size(); name.size() > longest) {
-    size_t end = longest;
-    // Not within a character of UTF-8.
-    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
-    name.resize(end);
-  }
+  const size_t longest = kMaxRunName - suffix.size();
+  if (name.size() > longest) name.resize(BytesOfWholeCharacters(name, longest));
   name += suffix;
   std::replace_if(name.begin(), name.end(), IsControl, '_');
   return name;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/utf8.h"
 #include "proto/attach/collect_packet.h"
 #include "proto/attach/packet_json.h"
 #include "proto/attach/stacks_packet.h"
@@ -150,11 +151,7 @@ json ToJson(const SessionNotice& m) {
 
 // Cut at a character boundary.
 void Shorten(std::string* text, size_t max_bytes) {
-  if (text->size() <= max_bytes) return;
-  while (max_bytes > 0 && (static_cast<unsigned char>((*text)[max_bytes]) & 0xC0) == 0x80) {
-    --max_bytes;
-  }
-  text->resize(max_bytes);
+  if (text->size() > max_bytes) text->resize(BytesOfWholeCharacters(*text, max_bytes));
 }
 
 // What a reply must keep is small; the rest is cut, beginning with what can be requested elsewhere.
