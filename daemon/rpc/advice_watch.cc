@@ -7,10 +7,6 @@
 namespace profd::rpc {
 namespace {
 
-constexpr uint64_t kDefaultIntervalMs = 1000;
-constexpr uint64_t kLeastIntervalMs = 100;
-constexpr uint64_t kMostIntervalMs = 60000;
-
 class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
  public:
   AdviceWatch(Context& context, const Peer& peer, const v1::WatchAdviceRequest& request, Memory memory)
@@ -18,7 +14,7 @@ class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
         context_(context),
         peer_(peer),
         request_(request.what()),
-        interval_ms_(request.has_interval_ms() ? request.interval_ms() : kDefaultIntervalMs) {
+        interval_ms_(request.has_interval_ms() ? request.interval_ms() : kDefaultWatchMs) {
     Begin();
   }
 
@@ -32,9 +28,8 @@ class AdviceWatch final : public StrandWriter<v1::GetAdviceResponse> {
       }
       return;
     }
-    if (interval_ms_ < kLeastIntervalMs || interval_ms_ > kMostIntervalMs) {
-      End(ToGrpc({StatusCode::kInvalidArgument,
-                  Problem{.field = "interval_ms", .value = std::to_string(interval_ms_), .text = "must be 100ms..60s"}}));
+    if (Status valid = CheckWatchInterval(interval_ms_); !valid.ok()) {
+      End(ToGrpc(valid));
       return;
     }
     timer_ = std::make_unique<Timer>(control());

@@ -35,18 +35,17 @@ Services AddServices(Context& context, grpc::ServerBuilder& builder);
 // In advice_watch.cc, whose stream has the same messages.
 Status GetAdvice(const RpcDeps& deps, const Peer& peer, const v1::GetAdviceRequest& request, v1::GetAdviceResponse* out);
 
+// Of WatchSession and WatchAdvice.
+inline constexpr uint64_t kDefaultWatchMs = 1000;
+Status CheckWatchInterval(uint64_t interval_ms);
+
 // Streaming calls; each object lives until gRPC is done with it.
-grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
-                                                const v1::WatchSessionRequest& request,
-                                                std::shared_ptr<CallHold> memory);
-grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(Context& context, const Peer& peer,
-                                                           const v1::StreamSamplesRequest& request,
-                                                           std::shared_ptr<CallHold> memory);
-grpc::ServerWriteReactor<v1::GetAdviceResponse>* NewAdviceWatch(Context& context, const Peer& peer,
-                                                                const v1::WatchAdviceRequest& request,
-                                                                std::shared_ptr<CallHold> memory);
-grpc::ServerWriteReactor<v1::DumpChunk>* NewFetch(Context& context, const Peer& peer,
-                                                  const v1::FetchDumpRequest& request,
-                                                  std::shared_ptr<CallHold> memory);
+template <class Message, class Request>
+using NewStream = grpc::ServerWriteReactor<Message>*(Context& context, const Peer& peer, const Request& request,
+                                                     std::shared_ptr<CallHold> memory);
+NewStream<v1::Session, v1::WatchSessionRequest> NewWatch;
+NewStream<v1::SampleChunk, v1::StreamSamplesRequest> NewSampleStream;
+NewStream<v1::GetAdviceResponse, v1::WatchAdviceRequest> NewAdviceWatch;
+NewStream<v1::DumpChunk, v1::FetchDumpRequest> NewFetch;
 
 }  // namespace profd::rpc

@@ -18,7 +18,6 @@
 namespace profd::rpc {
 namespace {
 
-constexpr uint32_t kDefaultWatchMs = 1000;
 constexpr uint32_t kDefaultStreamMs = 200;
 constexpr size_t kSamplesPerChunk = 8192;
 constexpr size_t kSamplesAtOnce = 512;
@@ -41,11 +40,8 @@ class Watch final : public StrandWriter<v1::Session> {
 
  private:
   void OnReady() override {
-    if (interval_ms_ < 100 || interval_ms_ > 60000) {
-      End(ToGrpc({StatusCode::kInvalidArgument,
-                  Problem{.field = "interval_ms",
-                          .value = std::to_string(interval_ms_),
-                          .text = "must be 100ms..60s"}}));
+    if (Status valid = CheckWatchInterval(interval_ms_); !valid.ok()) {
+      End(ToGrpc(valid));
       return;
     }
     if (watch_ == 0) {
@@ -267,6 +263,12 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
 };
 
 }  // namespace
+
+Status CheckWatchInterval(uint64_t interval_ms) {
+  if (interval_ms >= 100 && interval_ms <= 60000) return {};
+  return {StatusCode::kInvalidArgument,
+          Problem{.field = "interval_ms", .value = std::to_string(interval_ms), .text = "must be 100ms..60s"}};
+}
 
 grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
                                                 const v1::WatchSessionRequest& request,
