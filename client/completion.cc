@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "client/cli_app.h"
 #include "client/commands/analyze.h"
 #include "client/selftest/selftest.h"
@@ -95,11 +96,7 @@ WordList NamesOf(const Items& items, Name name) {
 
 WordList Split(std::string_view text, char separator) {
   WordList words;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    words.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (std::string_view word; NextPart(&text, separator, &word);) words.emplace_back(word);
   return words;
 }
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "base/text.h"
 #include "driver/path_parts.h"
 
 namespace profd {
@@ -30,12 +31,8 @@ Status CheckRelative(std::string_view path) {
     return InvalidArgument(fmt::format("{}: must be relative", path));
   }
   std::string_view rest = path;
-  while (!rest.empty()) {
-    size_t slash = std::min(rest.find('/'), rest.size());
-    if (rest.substr(0, slash) == "..") {
-      return InvalidArgument(fmt::format("{}: must not contain \"..\"", path));
-    }
-    rest.remove_prefix(std::min(slash + 1, rest.size()));
+  for (std::string_view part; NextPart(&rest, '/', &part);) {
+    if (part == "..") return InvalidArgument(fmt::format("{}: must not contain \"..\"", path));
   }
   return Status::Ok();
 }

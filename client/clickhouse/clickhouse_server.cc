@@ -95,10 +95,7 @@ std::string_view FirstReason(std::string_view text) {
 std::string ReasonsOf(std::string_view body) {
   body.remove_prefix(std::min(body.size(), body.find(kNoServer)));
   std::vector<std::string_view> reasons;
-  while (!body.empty()) {
-    const size_t end = body.find('\n');
-    const std::string_view line = body.substr(0, end);
-    body.remove_prefix(end == std::string_view::npos ? body.size() : end + 1);
+  for (std::string_view line; NextLine(&body, &line);) {
     const std::string_view reason = FirstReason(line);
     if (!reason.empty() && line.find(kNoServer) == std::string_view::npos && std::ranges::find(reasons, reason) == reasons.end()) reasons.push_back(reason);
   }

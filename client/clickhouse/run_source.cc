@@ -28,9 +28,7 @@ Result<std::set<int>> ParseRankList(const std::string& text) {
   constexpr size_t kMost = 100'000;
   std::set<int> ranks;
   std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+  for (std::string_view part; NextPart(&rest, ',', &part);) {
     const size_t dash = std::min(part.find('-'), part.size());
     int first = 0;
     int last = 0;

@@ -11,6 +11,7 @@
 #include "analysis/report.h"
 #include "analysis/store/overview.h"
 #include "analysis/views/views.h"
+#include "base/text.h"
 #include "client/render.h"
 #include "client/signals.h"
 
@@ -22,15 +23,12 @@ constexpr size_t kMaxWarnings = 20;
 Result<std::set<std::string, std::less<>>> ParseOnly(const std::string& text) {
   std::set<std::string, std::less<>> only;
   const std::vector<std::string> names = AnalysisNames();
-  size_t begin = 0;
-  while (begin < text.size()) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    const std::string name = text.substr(begin, comma - begin);
-    begin = comma + 1;
+  std::string_view rest = text;
+  for (std::string_view name; NextPart(&rest, ',', &name);) {
     if (std::ranges::find(names, name) == names.end()) {
       return InvalidArgument(fmt::format("--only \"{}\": no such analysis; there are {}", name, fmt::join(names, ", ")));
     }
-    only.insert(name);
+    only.emplace(name);
   }
   return only;
 }

@@ -148,10 +148,8 @@ bool HasPythonLibrary(const fs::path& folder) {
 
 std::string PythonLibrary(std::string_view library_path) {
   std::vector<std::string> folders;
-  while (!library_path.empty() && folders.size() < 64) {
-    const size_t colon = std::min(library_path.find(':'), library_path.size());
-    if (colon > 0) folders.emplace_back(library_path.substr(0, colon));
-    library_path.remove_prefix(std::min(colon + 1, library_path.size()));
+  for (std::string_view folder; folders.size() < 64 && NextPart(&library_path, ':', &folder);) {
+    if (!folder.empty()) folders.emplace_back(folder);
   }
   for (const char* system : {"/usr/local/lib", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"}) folders.emplace_back(system);
   const auto found = std::ranges::find_if(folders, [](const std::string& folder) { return HasPythonLibrary(folder); });

@@ -23,9 +23,8 @@ namespace {
 // "input_0": {"format": ..., "data_type": ..., "shape": ...} and so on, of lists with ';' between; a scalar's shape is empty.
 void AddTensors(std::string_view what, std::string_view shapes, std::string_view types, std::string_view formats, Json* info) {
   const auto next = [](std::string_view* list) {
-    const size_t end = std::min(list->find(';'), list->size());
-    const std::string_view first = list->substr(0, end);
-    list->remove_prefix(std::min(end + 1, list->size()));
+    std::string_view first;
+    NextPart(list, ';', &first);
     return first;
   };
   int64_t tensors = 0;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "analysis/report.h"
+#include "base/text.h"
 #include "client/connection.h"
 #include "client/serve/error_answer.h"
 #include "client/serve/mindinsight.h"
@@ -30,9 +30,7 @@ bool Same(std::string_view a, std::string_view b) {
 
 // "a=1; b=2"
 std::string_view CookieOf(std::string_view cookies, std::string_view name) {
-  while (!cookies.empty()) {
-    std::string_view one = cookies.substr(0, cookies.find(';'));
-    cookies.remove_prefix(std::min(one.size() + 1, cookies.size()));
+  for (std::string_view one; NextPart(&cookies, ';', &one);) {
     while (one.starts_with(' ')) one.remove_prefix(1);
     if (one.starts_with(name) && one.substr(name.size()).starts_with('=')) return one.substr(name.size() + 1);
   }

@@ -193,14 +193,13 @@ class Server : public WebServer {
 }  // namespace
 
 void WebRequest::SetTarget(std::string_view target) {
-  const size_t mark = std::min(target.find('?'), target.size());
-  path = DecodedUrl(target.substr(0, mark), false);
-  std::string_view rest = target.substr(std::min(mark + 1, target.size()));
-  while (!rest.empty()) {
-    const std::string_view pair = rest.substr(0, rest.find('&'));
-    rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
-    const size_t equals = std::min(pair.find('='), pair.size());
-    query[DecodedUrl(pair.substr(0, equals), true)] = DecodedUrl(pair.substr(std::min(equals + 1, pair.size())), true);
+  std::string_view part;
+  NextPart(&target, '?', &part);
+  path = DecodedUrl(part, false);
+  for (std::string_view value; NextPart(&target, '&', &value);) {
+    std::string_view name;
+    NextPart(&value, '=', &name);
+    query[DecodedUrl(name, true)] = DecodedUrl(value, true);
   }
 }
 

@@ -2,13 +2,13 @@
 // metric in Prometheus' text format, for `promtool check metrics`. Needs no daemon.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
 #include "collectors/metric_table.h"
 
 namespace profd {
@@ -34,11 +34,11 @@ std::string AllLabels(const MetricSpec& metric) {
 
 // "`npu` `uuid`"
 std::string LabelCell(const MetricSpec& metric) {
-  std::string rest = AllLabels(metric);
+  const std::string labels = AllLabels(metric);
+  std::string_view rest = labels;
   std::string cell;
-  for (size_t comma = 0; !rest.empty(); rest.erase(0, comma + (comma < rest.size() ? 1 : 0))) {
-    comma = std::min(rest.find(','), rest.size());
-    cell += fmt::format("{}`{}`", cell.empty() ? "" : " ", rest.substr(0, comma));
+  for (std::string_view label; NextPart(&rest, ',', &label);) {
+    cell += fmt::format("{}`{}`", cell.empty() ? "" : " ", label);
   }
   return cell;
 }

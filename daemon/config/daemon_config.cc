@@ -8,6 +8,7 @@
 
 #include "analysis/rules/limits.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "daemon/archive/archive_rule.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/config/listen_address.h"
@@ -45,10 +46,8 @@ std::string Range(const Key& key) {
 }
 
 bool IsChoice(std::string_view choices, std::string_view value) {
-  while (!choices.empty()) {
-    size_t comma = choices.find(',');
-    if (choices.substr(0, comma) == value) return true;
-    choices = comma == std::string_view::npos ? std::string_view() : choices.substr(comma + 1);
+  for (std::string_view choice; NextPart(&choices, ',', &choice);) {
+    if (choice == value) return true;
   }
   return false;
 }
@@ -239,12 +238,9 @@ void AddPlaces(const ConfigPlaces& places, std::vector<std::string>* problems) {
     // Its own key is a problem's first word; where that one is at its default, another that it names is in the file.
     std::string_view rest = problem;
     auto place = places.end();
-    while (place == places.end() && !rest.empty()) {
-      const size_t end = std::min(rest.find(' '), rest.size());
-      std::string_view word = rest.substr(0, end);
+    for (std::string_view word; place == places.end() && NextPart(&rest, ' ', &word);) {
       if (word.ends_with(':')) word.remove_suffix(1);
       place = places.find(word);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     if (place != places.end()) problem.insert(0, place->second + ": ");
   }

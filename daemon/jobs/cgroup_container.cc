@@ -103,10 +103,7 @@ CgroupContainer ContainerOfPath(std::string_view path_untrusted) {
   bool kubernetes = false;
   bool in_pod = false;
   std::string_view parent;
-  while (!path.empty()) {
-    size_t end = std::min(path.find('/'), path.size());
-    std::string_view component = path.substr(0, end);
-    path.remove_prefix(std::min(end + 1, path.size()));
+  for (std::string_view component; NextPart(&path, '/', &component);) {
     if (component.empty()) continue;
     kubernetes = kubernetes || component.starts_with("kubepods");
     // A pod inside a container of something else: its own container is still to come.

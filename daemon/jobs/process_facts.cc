@@ -51,10 +51,7 @@ bool IsNumber(std::string_view text) { return text.size() <= 20 && IsDigits(text
 class Variables {
  public:
   explicit Variables(std::string_view text) {
-    while (!text.empty()) {
-      size_t end = std::min(text.find('\0'), text.size());
-      std::string_view entry = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
+    for (std::string_view entry; NextPart(&text, '\0', &entry);) {
       size_t equals = entry.find('=');
       if (equals != std::string_view::npos && equals > 0) entries_.push_back(entry);
     }
@@ -88,7 +85,7 @@ std::string LauncherId(const Variables& variables) {
     std::string_view value = variables.Get(name);
     if (std::string_view(name) == "RANK_TABLE_FILE") {
       // Its name alone: a path from a process' environment is never opened.
-      value = value.substr(value.rfind('/') + 1);
+      value = BaseName(value);
       value = value.substr(0, value.rfind('.'));
     }
     if (value.empty() || value == "none" || value.size() > kMaxId) continue;
@@ -127,10 +124,7 @@ std::string SchedulerIn(const Variables& variables) {
 void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
   bool slurm = false;
   bool kubernetes = false;
-  while (!path.empty()) {
-    size_t end = std::min(path.find('/'), path.size());
-    std::string_view component = path.substr(0, end);
-    path.remove_prefix(std::min(end + 1, path.size()));
+  for (std::string_view component; NextPart(&path, '/', &component);) {
     // The pod's own component may be the one named kubepods.
     kubernetes = kubernetes || component.find("kubepods") != std::string_view::npos;
     if (kubernetes && facts->pod_uid.empty()) facts->pod_uid = PodUidOf(component);
@@ -175,16 +169,14 @@ std::string CommandOf(std::string_view stat) {
 // The script an interpreter runs is more useful than the interpreter's name. Empty: it runs none.
 std::string ScriptOf(std::string_view arguments) {
   bool first = true;
-  while (!arguments.empty()) {
-    std::string_view argument = arguments.substr(0, arguments.find('\0'));
-    arguments.remove_prefix(std::min(argument.size() + 1, arguments.size()));
+  for (std::string_view argument; NextPart(&arguments, '\0', &argument);) {
     if (std::exchange(first, false)) continue;
     if (argument == "-c" || argument.empty()) return {};
     if (argument == "-X" || argument == "-W") {
-      arguments.remove_prefix(std::min(arguments.find('\0'), arguments.size() - 1) + 1);
+      NextPart(&arguments, '\0', &argument);
     } else if (argument == "-m" || !argument.starts_with('-')) {
       if (argument == "-m") argument = arguments.substr(0, arguments.find('\0'));
-      return Shown(argument.substr(argument.rfind('/') + 1));
+      return Shown(BaseName(argument));
     }
   }
   return {};
@@ -199,10 +191,8 @@ bool IsJobId(std::string_view text) {
 
 bool ParseDeviceList(std::string_view text, std::vector<int>* out) {
   out->clear();
-  while (!text.empty()) {
-    size_t end = std::min(text.find(','), text.size());
-    std::string_view item = Trim(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string_view item; NextPart(&text, ',', &item);) {
+    item = Trim(item);
     size_t dash = item.find('-');
     int first = -1;
     int last = -1;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "collectors/histogram.h"
 #include "collectors/metric_table.h"
 
@@ -31,10 +32,7 @@ std::string KeyOf(MetricId metric, int device, std::span<const std::string_view>
 size_t AppendLabels(std::string_view names, std::span<const std::string_view> values,
                     std::vector<std::pair<std::string, std::string>>* out) {
   size_t index = 0;
-  while (!names.empty()) {
-    size_t comma = names.find(',');
-    std::string_view name = names.substr(0, comma);
-    names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
+  for (std::string_view name; NextPart(&names, ',', &name);) {
     std::string_view value = index < values.size() ? values[index] : std::string_view();
     out->emplace_back(std::string(name), std::string(value));
     ++index;

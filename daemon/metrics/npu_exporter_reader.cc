@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "collectors/metric_table.h"
 
 namespace profd {
@@ -12,12 +13,9 @@ using Conditions = std::vector<std::pair<std::string_view, std::string_view>>;
 
 Conditions ConditionsOf(std::string_view match) {
   Conditions conditions;
-  while (!match.empty()) {
-    const size_t comma = std::min(match.find(','), match.size());
-    const std::string_view one = match.substr(0, comma);
+  for (std::string_view one; NextPart(&match, ',', &one);) {
     const size_t equals = one.find('=');
     conditions.emplace_back(one.substr(0, equals), one.substr(equals + 1));
-    match.remove_prefix(std::min(comma + 1, match.size()));
   }
   return conditions;
 }

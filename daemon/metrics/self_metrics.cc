@@ -53,11 +53,8 @@ auto& FamilyOf(Builder builder, MetricId metric, prometheus::Registry* registry)
 
 prometheus::Labels LabelsOf(std::string_view names, std::span<const std::string> values) {
   prometheus::Labels labels;
-  for (size_t i = 0; !names.empty() && i < values.size(); ++i) {
-    const size_t comma = std::min(names.find(','), names.size());
-    labels.emplace(names.substr(0, comma), values[i]);
-    names.remove_prefix(std::min(comma + 1, names.size()));
-  }
+  std::string_view name;
+  for (size_t i = 0; i < values.size() && NextPart(&names, ',', &name); ++i) labels.emplace(name, values[i]);
   return labels;
 }
 

@@ -64,12 +64,9 @@ bool MustBeSafe(const DaemonConfig& config) {
 
 std::vector<int> ParseIds(std::string_view text) {
   std::vector<int> ids;
-  while (!text.empty()) {
-    size_t comma = text.find(',');
+  for (std::string_view item; NextPart(&text, ',', &item);) {
     int id = 0;
-    if (ParseNumber(Trim(text.substr(0, comma)), &id)) ids.push_back(id);
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
+    if (ParseNumber(Trim(item), &id)) ids.push_back(id);
   }
   return ids;
 }

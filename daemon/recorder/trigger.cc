@@ -113,11 +113,7 @@ std::vector<std::string_view> LabelsOf(const MetricSpec& metric) {
   std::vector<std::string_view> labels;
   if (metric.scope == MetricScope::kDevice) labels = {"npu", "uuid"};
   std::string_view rest = metric.labels;
-  while (!rest.empty()) {
-    size_t comma = rest.find(',');
-    labels.push_back(rest.substr(0, comma));
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
-  }
+  for (std::string_view label; NextPart(&rest, ',', &label);) labels.push_back(label);
   return labels;
 }
 

@@ -52,13 +52,10 @@ std::optional<HttpTarget> ParseTarget(std::string_view target) {
 
 std::optional<std::vector<std::string>> QueryValues(std::string_view query, std::string_view key) {
   std::vector<std::string> values;
-  while (!query.empty()) {
-    size_t end = query.find('&');
-    std::string_view pair = query.substr(0, end);
-    query = end == std::string_view::npos ? std::string_view() : query.substr(end + 1);
-    size_t equals = pair.find('=');
-    if (DecodePercent(pair.substr(0, equals), true) != key) continue;
-    std::string_view raw = equals == std::string_view::npos ? "" : pair.substr(equals + 1);
+  for (std::string_view raw; NextPart(&query, '&', &raw);) {
+    std::string_view name;
+    NextPart(&raw, '=', &name);
+    if (DecodePercent(name, true) != key) continue;
     std::optional<std::string> value = DecodePercent(raw, true);
     if (!value) return std::nullopt;
     values.push_back(std::move(*value));

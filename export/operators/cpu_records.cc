@@ -80,9 +80,9 @@ void CpuRecords::AddWait(std::string_view text) {
   size_t fields = 0;
   for (std::string_view field; NextPart(&text, ',', &field);) {
     while (field.starts_with(' ')) field.remove_prefix(1);
-    const size_t colon = std::min(field.find(':'), field.size());
-    const std::string_view name = field.substr(0, colon);
-    const std::string_view value = field.substr(std::min(colon + 1, field.size()));
+    std::string_view value = field;
+    std::string_view name;
+    NextPart(&value, ':', &name);
     uint64_t* number = name == "Run start" ? &wait.start_us : name == "Run end" ? &wait.end_us : name == "queue size" ? &wait.queued : nullptr;
     if (name == "Node") {
       wait.name = value;

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 
+#include "base/text.h"
 #include "proto/options/option_value.h"
 #include "proto/options/options.h"
 #include "proto/options/presets.h"
@@ -14,15 +14,12 @@ constexpr size_t kWidth = 100;
 
 void Comment(std::string* out, std::string_view text) {
   std::string line = "  //";
-  while (!text.empty()) {
-    size_t blank = std::min(text.find(' '), text.size());
-    std::string_view word = text.substr(0, blank);
+  for (std::string_view word; NextPart(&text, ' ', &word);) {
     if (line.size() + 1 + word.size() > kWidth) {
       *out += line + '\n';
       line = "  //";
     }
     line += fmt::format(" {}", word);
-    text.remove_prefix(std::min(blank + 1, text.size()));
   }
   *out += line + '\n';
 }

@@ -19,10 +19,7 @@ constexpr char kMetMspti[] = "a client of MSPTI has subscribed meanwhile: what t
 std::map<std::string, std::string> ReadItems(const char* text) {
   std::map<std::string, std::string> items;
   std::string_view rest = text == nullptr ? std::string_view() : text;
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (std::string_view line; NextLine(&rest, &line);) {
     const size_t equals = line.find('=');
     if (equals != std::string_view::npos) items.emplace(line.substr(0, equals), line.substr(equals + 1));
   }
