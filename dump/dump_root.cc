@@ -118,7 +118,7 @@ Result<DumpRoot> DumpRoot::Open(const std::string& path_in) {
   std::string path = path_in;
   // A trailing slash would follow a link in spite of O_NOFOLLOW.
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  std::string_view last = std::string_view(path).substr(path.rfind('/') + 1);
+  std::string_view last = BaseName(path);
   if (last.empty() || last == "." || last == "..") {
     return InvalidArgument(fmt::format("'{}' cannot be a dump root", path_in));
   }

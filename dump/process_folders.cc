@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "base/text.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
 
@@ -186,7 +187,7 @@ Result<uint64_t> ProcessFolders::FirstStepSlice(const Run& run, const std::strin
     const ProcessFile& copied = run.tree->files[file];
     ProcessPath path;
     if (copied.path.ends_with(kDone) || !ParseProcessPath(copied.path, &path) || !path.data()) continue;
-    const std::optional<DataName> data = ParseDataName(path.rest.substr(path.rest.rfind('/') + 1));
+    const std::optional<DataName> data = ParseDataName(BaseName(path.rest));
     if (!data || data->base != kStepTraceFile) continue;
     if (!copied.steps) return AlreadyExists("was not searched for training steps, which profd records itself");
     if ((*copied.steps)[layout]) return AlreadyExists("has training steps, which profd records itself");

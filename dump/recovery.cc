@@ -191,8 +191,7 @@ void Recovery::CountPolled(std::span<const RepairedFile* const> files, ManifestC
 int64_t Recovery::LastBegin(const RepairedFile& file, int64_t written_ns) const {
   constexpr size_t kLastRecords = 1024;  // they are nearly in the order of time
   const std::string path = file.slices.empty() ? "" : file.slices.back().file.path;
-  std::string_view base = path;
-  base.remove_prefix(base.rfind('/') + 1);
+  const std::string_view base = BaseName(path);
   const ActivityFile* activity = FindActivityFile(base.substr(0, base.find(kSliceMark)));
   if (activity == nullptr || path.ends_with(kCompressedSuffix)) return written_ns;
   const Result<UniqueFd> fd = reader_.OpenFile(path);

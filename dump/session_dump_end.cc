@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/text.h"
 #include "dump/session_dump.h"
 
 namespace profd {
@@ -123,7 +124,7 @@ Status SessionDump::ListFiles() {
   manifest_.data_bytes = 0;
   return WalkTree(folders_.top(), {}, [this](const TreeEntry& entry) {
     const std::string_view path = entry.path;
-    const std::string_view name = path.substr(path.rfind('/') + 1);
+    const std::string_view name = BaseName(path);
     if (entry.is_dir || entry.other || name.ends_with(".done") || name.starts_with(".") ||
         path == kManifestFile) {
       return Status();

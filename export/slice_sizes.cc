@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/count_text.h"
+#include "base/text.h"
 #include "dump/control_files.h"
 #include "dump/data_name.h"
 
@@ -121,7 +122,7 @@ void FindLostSlices(const DumpReader& reader, const std::vector<DumpReader::File
   }
   if (has_manifest) return;
   for (const auto& [channel, there] : numbers) {
-    const bool stays = std::string_view(channel).substr(channel.rfind('/') + 1).starts_with("unaging.");
+    const bool stays = BaseName(channel).starts_with("unaging.");
     uint64_t next = stays ? 0 : *there.begin();
     for (const uint64_t number : there) {
       if (number > next) (*lacks)[channel].skipped += number - next;

@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 
+#include "base/text.h"
+
 namespace profd::lib {
 namespace {
 
@@ -45,7 +47,7 @@ bool IsMapped(const char* library) {
 bool IsMappedFile(std::string_view file_name) {
   const auto is_it = [](dl_phdr_info* info, size_t, void* wanted) {
     const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
-    return static_cast<int>(path.substr(path.rfind('/') + 1) == *static_cast<std::string_view*>(wanted));
+    return static_cast<int>(BaseName(path) == *static_cast<std::string_view*>(wanted));
   };
   return ::dl_iterate_phdr(is_it, &file_name) != 0;
 }
