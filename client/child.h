@@ -13,6 +13,11 @@
 
 namespace profd::client {
 
+// A command's exit codes, by a shell's convention.
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNoCommand = 127;
+inline constexpr int kExitKilledBase = 128;
+
 // The file `name` stands for: itself when it has a slash, otherwise the first executable on
 // `search_path`. kNotFound, or kPermissionDenied when there is one that may not be run.
 Result<std::string> FindProgram(const std::string& name, const std::string& search_path);

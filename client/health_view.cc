@@ -1,6 +1,9 @@
 #include "client/health_view.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <map>
 
 #include "proto/enum_word/enum_word.h"
 
@@ -60,6 +63,16 @@ int ExitCodeOf(v1::Health::Verdict verdict) {
   constexpr std::array<int, 5> kCodes = {kExitOk, kExitUnknown, kExitDegraded, kExitFaulty,
                                          kExitFaulty};  // by rank
   return kCodes[static_cast<size_t>(RankOf(verdict))];
+}
+
+std::string ChipsText(const v1::Node& node) {
+  std::map<std::string, int> chips;
+  for (const v1::Device& device : node.devices()) ++chips[device.chip()];
+  std::string text;
+  for (const auto& [chip, count] : chips) {
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
+  }
+  return text;
 }
 
 }  // namespace profd::client

@@ -16,6 +16,8 @@ Cell VerdictCell(v1::Health::Verdict verdict);
 std::string FlagsText(const v1::Health& health);
 // The worse of two: ok, unknown, degraded, faulty, down.
 v1::Health::Verdict WorseVerdict(v1::Health::Verdict a, v1::Health::Verdict b);
+// "2 x 310P, 8 x 910B"; empty without devices.
+std::string ChipsText(const v1::Node& node);
 // Of `profctl health`: 0 ok, 7 degraded, 8 faulty or down, 9 unknown (docs/profctl.md).
 int ExitCodeOf(v1::Health::Verdict verdict);
 

@@ -113,7 +113,7 @@ bool HasHostFiles(std::string_view collector) {
 }
 
 bool IsNoteName(std::string_view name) {
-  return name.ends_with(".done") || name.ends_with(".complete") || name.ends_with(".zip");
+  return name.ends_with(kDoneSuffix) || name.ends_with(".complete") || name.ends_with(".zip");
 }
 
 }  // namespace profd

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "dump/data_name.h"
+#include "dump/slice_journal.h"
 
 namespace profd {
 
@@ -55,7 +56,7 @@ Status DumpFolders::WriteControl(DataFolder& folder, std::string_view name, std:
   std::string file = ControlName(name, folder.device);
   const std::string done = ControlDone(text.size());
   RETURN_IF_ERROR(WriteNewFile(io_, folder.dir.get(), file, text, owner_));
-  RETURN_IF_ERROR(WriteNewFile(io_, folder.dir.get(), file + ".done", done, owner_));
+  RETURN_IF_ERROR(WriteNewFile(io_, folder.dir.get(), file + std::string(kDoneSuffix), done, owner_));
   Grow(&folder, text.size() + done.size());
   ++entries_;
   listed_[fmt::format("{}/{}", folder.name, file)] = {Crc32c(AsBytes(text))};
@@ -69,7 +70,7 @@ Status DumpFolders::ReplaceControl(DataFolder& folder, std::string_view name, st
   RETURN_IF_ERROR(ReplaceFile(io_, folder.dir.get(), file, text, owner_, false));
   Grow(&folder, text.size() + done.size() - before - ControlDone(before).size());
   listed_[fmt::format("{}/{}", folder.name, file)] = {Crc32c(AsBytes(text))};
-  return ReplaceFile(io_, folder.dir.get(), file + ".done", done, owner_, false);
+  return ReplaceFile(io_, folder.dir.get(), file + std::string(kDoneSuffix), done, owner_, false);
 }
 
 void DumpFolders::Grow(DataFolder* folder_or_null, uint64_t more) {

@@ -26,7 +26,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kDone = ".done";
 constexpr std::string_view kDevice = "device_";
 constexpr size_t kMaxControlText = 1u << 20;
 
@@ -130,7 +129,7 @@ Status FindSteps(int dir, std::string_view prefix, std::span<ProcessFile> files,
   for (ProcessFile& file : files) {
     if (!file.path.starts_with(prefix)) continue;
     const std::string_view name = std::string_view(file.path).substr(prefix.size());
-    if (!name.starts_with(kStepTraceFile) || name.ends_with(kDone) || name.find('/') != std::string_view::npos) continue;
+    if (!name.starts_with(kStepTraceFile) || name.ends_with(kDoneSuffix) || name.find('/') != std::string_view::npos) continue;
     const std::optional<DataName> data = ParseDataName(name);
     if (data && data->base == kStepTraceFile) slices.emplace(data->slice, &file);
   }
@@ -165,7 +164,7 @@ bool ParseProcessPath(std::string_view path, ProcessPath* out) {
 }
 
 std::string_view BaseOfProcessFile(std::string_view name) {
-  if (name.ends_with(kDone)) name.remove_suffix(kDone.size());
+  if (name.ends_with(kDoneSuffix)) name.remove_suffix(kDoneSuffix.size());
   const size_t slice = name.rfind(kSliceMark);
   if (slice == std::string_view::npos) return name;
   name = name.substr(0, slice);
@@ -177,7 +176,7 @@ std::string_view BaseOfProcessFile(std::string_view name) {
 }
 
 std::string_view ControlOfProcessFile(std::string_view name, int device) {
-  if (name.ends_with(kDone)) name.remove_suffix(kDone.size());
+  if (name.ends_with(kDoneSuffix)) name.remove_suffix(kDoneSuffix.size());
   for (const std::string_view control : kControls) {
     const bool suffix = device >= 0 && control != "sample.json";
     if (name == (suffix ? fmt::format("{}.{}", control, device) : std::string(control))) return control;

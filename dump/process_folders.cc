@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
+#include "dump/slice_journal.h"
 
 namespace profd {
 namespace {
@@ -23,7 +24,6 @@ namespace {
 constexpr size_t kMaxControlText = 1u << 20;
 constexpr size_t kMaxExamples = 16;
 constexpr int kDepth = 8;
-constexpr std::string_view kDone = ".done";
 
 void AddText(std::string* to, const std::string& text) { *to += (to->empty() ? "" : "; ") + text; }
 
@@ -186,7 +186,7 @@ Result<uint64_t> ProcessFolders::FirstStepSlice(const Run& run, const std::strin
   for (const size_t file : run.places.at(folder)) {
     const ProcessFile& copied = run.tree->files[file];
     ProcessPath path;
-    if (copied.path.ends_with(kDone) || !ParseProcessPath(copied.path, &path) || !path.data()) continue;
+    if (copied.path.ends_with(kDoneSuffix) || !ParseProcessPath(copied.path, &path) || !path.data()) continue;
     const std::optional<DataName> data = ParseDataName(BaseName(path.rest));
     if (!data || data->base != kStepTraceFile) continue;
     if (!copied.steps) return AlreadyExists("was not searched for training steps, which profd records itself");
@@ -203,7 +203,7 @@ Result<uint64_t> ProcessFolders::FirstStepSlice(const Run& run, const std::strin
 bool ProcessFolders::MergeFile(Tree& tree, size_t file, int from, const Result<uint64_t>& step_slice, DataFolder& place) {
   const std::string& path = tree.files[file].path;
   const std::string name = path.substr(path.rfind('/') + 1);
-  const std::string_view note = name.ends_with(kDone) ? kDone : std::string_view();
+  const std::string_view note = name.ends_with(kDoneSuffix) ? kDoneSuffix : std::string_view();
   const std::optional<DataName> data = ParseDataName(std::string_view(name).substr(0, name.size() - note.size()));
   std::string there = name;
   Status moved;
@@ -273,7 +273,7 @@ bool ProcessFolders::MovePlace(Run& run, const std::string& name) {
   for (const size_t file : run.places.at(name)) {
     const std::string path = tree.files[file].path.substr(run.prof.size() + 1);
     tree.moved[file] = true;
-    if (!path.ends_with(kDone)) folders_.listed()[path] = {tree.files[file].crc32c, {}, tree.pid};
+    if (!path.ends_with(kDoneSuffix)) folders_.listed()[path] = {tree.files[file].crc32c, {}, tree.pid};
   }
   return true;
 }
@@ -302,7 +302,7 @@ void ProcessFolders::NoteApart(const Tree& tree) {
   size_t apart = 0;
   uint64_t bytes = 0;
   for (size_t i = 0; i < tree.files.size(); ++i) {
-    if (tree.moved[i] || tree.files[i].path.ends_with(kDone)) continue;
+    if (tree.moved[i] || tree.files[i].path.ends_with(kDoneSuffix)) continue;
     ++apart;
     bytes += tree.files[i].bytes;
     folders_.listed()[fmt::format("{}{}/{}", kOwnPrefix, tree.folder, tree.files[i].path)] = {tree.files[i].crc32c, {},
@@ -333,7 +333,7 @@ Status ProcessFolders::WriteBesideManifest(const Run& run, const ManifestProcess
   for (const auto& [name, files] : run.places) {
     for (const size_t file : files) {
       const ProcessFile& copied = run.tree->files[file];
-      if (!run.tree->moved[file] || copied.path.ends_with(kDone)) continue;
+      if (!run.tree->moved[file] || copied.path.ends_with(kDoneSuffix)) continue;
       ManifestFile& one = manifest.files.emplace_back();
       one.path = copied.path.substr(run.prof.size() + 1);
       one.bytes = copied.bytes;

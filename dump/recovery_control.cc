@@ -19,14 +19,14 @@ Status WriteControl(const RepairContext& context, const RepairedPlace& place, st
                     std::string_view text) {
   if (place.device >= 0) name += fmt::format(".{}", place.device);
   RETURN_IF_ERROR(ReplaceFile(context.io, place.dir.get(), name, text, context.owner, false));
-  return ReplaceFile(context.io, place.dir.get(), name + std::string(kDone),
+  return ReplaceFile(context.io, place.dir.get(), name + std::string(kDoneSuffix),
                      ControlDone(text.size()), context.owner, false);
 }
 
 bool HasControl(const RepairContext& context, const RepairedPlace& place, std::string name) {
   if (place.device >= 0) name += fmt::format(".{}", place.device);
   uint64_t reported = 0;
-  if (!ReadDone(place.dir.get(), name + std::string(kDone), context.owner.uid, &reported)) return false;
+  if (!ReadDone(place.dir.get(), name + std::string(kDoneSuffix), context.owner.uid, &reported)) return false;
   struct stat st {};
   return ::fstatat(place.dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
          S_ISREG(st.st_mode) && static_cast<uint64_t>(st.st_size) == reported;
@@ -125,7 +125,7 @@ Status ListRepaired(int top, const std::vector<RepairedPlace>& places, Manifest*
   manifest->files.clear();
   manifest->data_bytes = 0;
   return WalkTree(top, {}, [&](const TreeEntry& entry) {
-    if (entry.is_dir || entry.other || entry.path.ends_with(kDone) ||
+    if (entry.is_dir || entry.other || entry.path.ends_with(kDoneSuffix) ||
         entry.path.starts_with(".") || entry.path == kManifestFile) {
       return Status();
     }

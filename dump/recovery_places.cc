@@ -132,7 +132,7 @@ Status PlaceRepair::Run() {
   for (const auto& [name, entry] : entries_) {
     std::string_view slice = name;
     if (slice.ends_with(kCompressedSuffix)) slice.remove_suffix(kCompressedSuffix.size());
-    if (!slice.ends_with(kDone)) names.emplace(slice);
+    if (!slice.ends_with(kDoneSuffix)) names.emplace(slice);
   }
   for (const std::string& name : names) RETURN_IF_ERROR(Slice(name));
   NoteAged();
@@ -148,8 +148,8 @@ Status PlaceRepair::Run() {
 void PlaceRepair::DropLeftovers() {
   std::vector<std::string> drop;
   for (const auto& [name, entry] : entries_) {
-    if (name.ends_with(kDone)) {
-      std::string slice = name.substr(0, name.size() - kDone.size());
+    if (name.ends_with(kDoneSuffix)) {
+      std::string slice = name.substr(0, name.size() - kDoneSuffix.size());
       if (!entries_.contains(slice) && !entries_.contains(slice + std::string(kCompressedSuffix))) {
         drop.push_back(name);
       }
@@ -160,7 +160,7 @@ void PlaceRepair::DropLeftovers() {
     const SliceEntry* known = journal_.Find(PathOf(slice));
     if (known != nullptr && known->aged) {
       drop.push_back(name);
-      drop.push_back(slice + std::string(kDone));
+      drop.push_back(slice + std::string(kDoneSuffix));
     } else if (zst && entries_.contains(slice)) {
       drop.push_back(known != nullptr && known->compressed ? slice : name);
     }
@@ -176,7 +176,7 @@ Status PlaceRepair::Slice(const std::string& name) {
   if (!entries_.contains(name)) return Compressed(name, known);
   const SliceShape shape = ShapeOf(base, place_.device < 0);
   uint64_t reported = 0;
-  const bool closed = ReadDone(data_.get(), name + std::string(kDone), context_.owner.uid, &reported) &&
+  const bool closed = ReadDone(data_.get(), name + std::string(kDoneSuffix), context_.owner.uid, &reported) &&
                       reported == entries_.at(name).bytes;
   Status done = closed ? Closed(name, known, shape) : Repair(name, shape);
   if (done.code() != StatusCode::kPermissionDenied) return done;
@@ -245,7 +245,7 @@ Status PlaceRepair::Repair(const std::string& name, const SliceShape& shape) {
   place_.cut_bytes += entry.bytes - whole->bytes;
   if (whole->bytes == 0 || (whole->records == 0 && shape.kind != SliceShape::Kind::kUnknown)) {
     Unlink(name);
-    Unlink(name + std::string(kDone));
+    Unlink(name + std::string(kDoneSuffix));
     return {};
   }
   if (whole->bytes < entry.bytes &&
@@ -268,7 +268,7 @@ Status PlaceRepair::Repair(const std::string& name, const SliceShape& shape) {
 }
 
 Status PlaceRepair::WriteDone(const std::string& name, uint64_t bytes) {
-  const std::string done = name + std::string(kDone);
+  const std::string done = name + std::string(kDoneSuffix);
   uint64_t reported = 0;
   if (ReadDone(data_.get(), done, context_.owner.uid, &reported) && reported == bytes) return {};
   return ReplaceFile(context_.io, data_.get(), done, SliceDone(bytes), context_.owner, false);

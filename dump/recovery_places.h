@@ -48,7 +48,6 @@ struct RepairedPlace {
   uint32_t ended_slices = 0;
 };
 
-inline constexpr std::string_view kDone = ".done";
 // The size in a .done file; false if it has none, or is incomplete.
 bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes);
 // Opens a regular file of the owner's that has no other name; kPermissionDenied for any other.

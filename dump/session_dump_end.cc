@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "dump/session_dump.h"
+#include "dump/slice_journal.h"
 
 namespace profd {
 namespace {
@@ -125,7 +126,7 @@ Status SessionDump::ListFiles() {
   return WalkTree(folders_.top(), {}, [this](const TreeEntry& entry) {
     const std::string_view path = entry.path;
     const std::string_view name = BaseName(path);
-    if (entry.is_dir || entry.other || name.ends_with(".done") || name.starts_with(".") ||
+    if (entry.is_dir || entry.other || name.ends_with(kDoneSuffix) || name.starts_with(".") ||
         path == kManifestFile) {
       return Status();
     }

@@ -44,6 +44,8 @@ inline constexpr std::string_view kSliceMark = ".slice_";
 // A compressed slice is called this after its own name. Its .done keeps its name and has the size
 // before compression.
 inline constexpr std::string_view kCompressedSuffix = ".zst";
+// Of the file that tells the size of a closed one.
+inline constexpr std::string_view kDoneSuffix = ".done";
 
 struct SliceEntry {
   std::string path = {};    // "device_0/data/hbm.data.0.slice_3"

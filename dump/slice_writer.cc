@@ -166,7 +166,7 @@ Status SliceWriter::Cut() {
 
 uint64_t SliceWriter::RemoveSlice(uint32_t slice, uint64_t stored_bytes, bool compressed) {
   std::string name = SliceName(slice);
-  const std::string done = name + ".done";
+  const std::string done = name + std::string(kDoneSuffix);
   if (compressed) name += kCompressedSuffix;
   // Gone already is as good; what cannot be removed still takes its space.
   uint64_t freed = io_.Unlink(dir_, name) == 0 || errno == ENOENT ? stored_bytes : 0;
@@ -185,7 +185,7 @@ Status SliceWriter::WriteDone() {
   while (!pending_done_.empty()) {
     const auto& [slice, size] = pending_done_.back();
     std::string text = SliceDone(size);
-    RETURN_IF_ERROR(WriteNewFile(io_, dir_, SliceName(slice) + ".done", text, owner_));
+    RETURN_IF_ERROR(WriteNewFile(io_, dir_, SliceName(slice) + std::string(kDoneSuffix), text, owner_));
     overhead_bytes_ += text.size();
     pending_done_.pop_back();
   }

@@ -13,12 +13,12 @@
 #include "driver/records/hbm.h"
 #include "dump/data_name.h"
 #include "dump/mark_files.h"
+#include "dump/slice_journal.h"
 #include "dump/verify_run.h"
 
 namespace profd {
 namespace {
 
-constexpr std::string_view kDone = ".done";
 constexpr uint64_t kMostMissing = 100;  // slices of one file that are listed one by one
 
 // Of "device_0/data/hbm.data.0.slice_3.zst", with the device its folder names; nothing for other
@@ -43,7 +43,7 @@ std::optional<DataName> ParseDataPath(std::string_view path) {
 void CheckDone(VerifyRun& run, const VerifySlice& slice) {
   std::string name = slice.path;
   if (slice.compressed) name.resize(name.size() - kCompressedSuffix.size());
-  std::optional<std::string> text = run.Read(name + std::string(kDone));
+  std::optional<std::string> text = run.Read(name + std::string(kDoneSuffix));
   if (!text) {
     // Without the slice it has gone by now, by a limit.
     if (run.manifest && (!run.running() || run.IsThere(RecordedName(slice.path)))) {
@@ -53,7 +53,7 @@ void CheckDone(VerifyRun& run, const VerifySlice& slice) {
   }
   std::string_view rest = *text;
   if (!rest.starts_with("filesize:")) {
-    run.Add(VerifyCheck::kSizes, name + std::string(kDone), "does not begin with filesize:");
+    run.Add(VerifyCheck::kSizes, name + std::string(kDoneSuffix), "does not begin with filesize:");
     return;
   }
   rest.remove_prefix(9);
@@ -117,7 +117,7 @@ void CheckList(VerifyRun& run) {
     }
   }
   for (const auto& [path, bytes] : run.sizes) {
-    if (path.ends_with(kDone) || path == kManifestFile || IsOfTheAnalyser(path)) continue;
+    if (path.ends_with(kDoneSuffix) || path == kManifestFile || IsOfTheAnalyser(path)) continue;
     if (run.FindListed(path) == nullptr) {
       run.AddOfSlice(VerifyCheck::kSizes, path, "is in the dump and not in the manifest");
     }

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "dump/control_files.h"
 #include "dump/data_name.h"
+#include "dump/slice_journal.h"
 
 namespace profd::exporting {
 namespace {
@@ -77,7 +78,7 @@ Sizes CompareWithManifest(const DumpInfo& info, const Sizes& there, Lacks* lacks
 
 // What a slice lacks by its .done, which is written behind it; 0 where that states no size.
 uint64_t MissingByDone(const DumpReader& reader, const std::string& slice) {
-  const Result<UniqueFd> done = reader.OpenFile(slice + ".done");
+  const Result<UniqueFd> done = reader.OpenFile(slice + std::string(kDoneSuffix));
   if (!done.ok()) return 0;
   char text[256];
   const ssize_t got = ::pread(done->get(), text, sizeof text, 0);
@@ -96,13 +97,12 @@ uint64_t MissingByDone(const DumpReader& reader, const std::string& slice) {
 // "unaging" files never (operator-data a.1). Each has its .done, the last one may have.
 void FindLostSlices(const DumpReader& reader, const std::vector<DumpReader::File>& files, const Sizes& written, bool has_manifest, Lacks* lacks) {
   constexpr std::string_view kFolder = "/data/";
-  constexpr std::string_view kDone = ".done";
   std::map<std::string, std::set<uint64_t>> numbers;
   std::map<std::string, uint64_t> last_done;
   for (const DumpReader::File& file : files) {
     std::string_view path = file.path;
-    const bool is_done = path.ends_with(kDone);
-    if (is_done) path.remove_suffix(kDone.size());
+    const bool is_done = path.ends_with(kDoneSuffix);
+    if (is_done) path.remove_suffix(kDoneSuffix.size());
     const size_t folder = path.find(kFolder);
     if (folder == std::string_view::npos || folder != path.find('/')) continue;
     const std::optional<DataName> parsed = ParseDataName(path.substr(folder + kFolder.size()));
@@ -148,7 +148,7 @@ std::map<std::string, std::string> CompareSizes(const DumpReader& reader, const 
           slice.missing = known->second - std::min(known->second, slice.bytes);
           continue;
         }
-        slice.missing = there.contains(slice.path + ".done") ? MissingByDone(reader, slice.path) : 0;
+        slice.missing = there.contains(slice.path + std::string(kDoneSuffix)) ? MissingByDone(reader, slice.path) : 0;
         Lack& lack = lacks[ChannelOf(slice.path)];
         ++lack.slices;
         lack.Compare(slice.missing, 0);

@@ -20,11 +20,6 @@
 namespace profd::client {
 namespace {
 
-// A shell's convention.
-constexpr int kExitNotExecutable = 126;
-constexpr int kExitNoCommand = 127;
-constexpr int kExitKilledBase = 128;
-
 // Called for every signal but SIGCHLD that arrives while the command runs.
 void Forward(const siginfo_t& info, HeldChild* child) {
   // The terminal's own (Ctrl-C) went to the complete foreground group: the command has it already.

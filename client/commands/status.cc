@@ -24,15 +24,7 @@ std::string HalVersion(uint32_t version) {
   return fmt::format("API {:#08x}", version);
 }
 
-std::string Devices(const v1::Node& node) {
-  std::map<std::string, int> chips;
-  for (const v1::Device& device : node.devices()) ++chips[device.chip()];
-  std::string text = chips.empty() ? "none: host only" : "";
-  for (const auto& [chip, count] : chips) {
-    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
-  }
-  return text;
-}
+std::string Devices(const v1::Node& node) { return node.devices().empty() ? "none: host only" : ChipsText(node); }
 
 std::string HealthText(const v1::Node& node) {
   int not_ok = 0;

@@ -25,9 +25,6 @@ namespace profd::client {
 namespace {
 
 // A shell's convention, as for profctl run.
-constexpr int kExitNotExecutable = 126;
-constexpr int kExitNoCommand = 127;
-constexpr int kExitKilledBase = 128;
 constexpr int kPollMs = 100;
 // What a command leaves in its pipes arrives at once, or is of a process that it left behind.
 constexpr int kLastOutputMs = 200;

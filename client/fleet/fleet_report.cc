@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "client/fleet/fleet.h"
+#include "client/health_view.h"
 #include "client/json.h"
 #include "client/render.h"
 #include "client/session_view.h"
@@ -78,16 +79,6 @@ std::string OffsetText(const std::optional<ClockOffset>& offset) {
                      static_cast<double>(offset->error_ns) / 1e6);
 }
 
-std::string ChipsOf(const v1::Node& node) {
-  std::map<std::string, int> chips;
-  for (const v1::Device& device : node.devices()) ++chips[device.chip()];
-  std::string text;
-  for (const auto& [chip, count] : chips) {
-    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", count, chip);
-  }
-  return OrDash(text);
-}
-
 Table StartTable(const FleetReport& report) {
   Table table({"NODE", "STATE", "SESSION", "DEVICES", ">CLOCK OFFSET", "DUMP", "REMARK"});
   for (const NodeResult& r : report.nodes) {
@@ -128,7 +119,7 @@ Table StatusTable(const FleetReport& report) {
       continue;
     }
     const v1::Node& node = *r.description;
-    table.AddRow({r.node, state, ChipsOf(node),
+    table.AddRow({r.node, state, OrDash(ChipsText(node)),
                   fmt::format("{} of {}", node.active_sessions(), node.max_sessions()),
                   FormatBytes(node.dump_free_bytes()), node.version(), Remark(r)});
   }
