@@ -20,6 +20,13 @@ constexpr char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>
 // Nothing but digits, and at least one of them.
 constexpr bool IsDigits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
 
+inline bool SameIgnoringCase(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, ToLower, ToLower);
+}
+inline bool HoldsIgnoringCase(std::string_view text, std::string_view part) {
+  return std::ranges::search(text, part, {}, ToLower, ToLower).begin() != text.end();
+}
+
 inline std::string LowerCase(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), ToLower);

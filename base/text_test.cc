@@ -54,6 +54,14 @@ TEST(Text, ClassesOfCharactersAreThoseOfAscii) {
   EXPECT_EQ(LowerCase("HBM_\xC4"), "hbm_\xC4");
 }
 
+TEST(Text, CaseIsIgnoredOfLettersOnly) {
+  EXPECT_TRUE(SameIgnoringCase("Mb/s", "mB/S"));
+  EXPECT_FALSE(SameIgnoringCase("Mb", "Mb/s"));
+  EXPECT_FALSE(SameIgnoringCase("[", "{"));
+  EXPECT_TRUE(HoldsIgnoringCase("DataLoader.next", "dataloader"));
+  EXPECT_FALSE(HoldsIgnoringCase("data", "dataloader"));
+}
+
 TEST(Utf8, CharactersAreThoseOfTheStandard) {
   const auto is = [](std::string_view text, uint32_t value, size_t bytes) {
     const CodePoint first = FirstCodePoint(text);

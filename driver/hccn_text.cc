@@ -9,13 +9,6 @@
 namespace profd {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool SameWord(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
-}
-
 struct Line {
   std::string_view key;
   std::string_view value;
@@ -43,7 +36,7 @@ bool NextPair(std::string_view* text, Line* out) {
 std::string_view Find(std::string_view text, std::string_view key) {
   Line line;
   while (NextPair(&text, &line)) {
-    if (SameWord(line.key, key)) return line.value;
+    if (SameIgnoringCase(line.key, key)) return line.value;
   }
   return {};
 }
@@ -64,15 +57,15 @@ std::optional<Quantity> ParseQuantity(std::string_view value, double limit) {
 
 std::optional<double> Temperature(std::string_view value) {
   const std::optional<Quantity> read = ParseQuantity(value, 300);
-  if (!read || !(read->unit.empty() || SameWord(read->unit, "C"))) return std::nullopt;
+  if (!read || !(read->unit.empty() || SameIgnoringCase(read->unit, "C"))) return std::nullopt;
   return read->number;
 }
 
 std::optional<double> Volts(std::string_view value) {
   const std::optional<Quantity> read = ParseQuantity(value, 1e5);
   if (!read || read->number < 0) return std::nullopt;
-  if (SameWord(read->unit, "mV")) return read->number / 1e3;
-  if (SameWord(read->unit, "V")) return read->number;
+  if (SameIgnoringCase(read->unit, "mV")) return read->number / 1e3;
+  if (SameIgnoringCase(read->unit, "V")) return read->number;
   return std::nullopt;
 }
 
@@ -80,18 +73,18 @@ std::optional<double> Volts(std::string_view value) {
 std::optional<double> Watts(std::string_view value) {
   const std::optional<Quantity> read = ParseQuantity(value, 1e4);
   if (!read) return std::nullopt;
-  if (SameWord(read->unit, "dBm")) {
+  if (SameIgnoringCase(read->unit, "dBm")) {
     return read->number > 60 ? std::nullopt : std::optional(std::pow(10, read->number / 10) / 1e3);
   }
   if (read->number < 0) return std::nullopt;
-  if (SameWord(read->unit, "mW")) return read->number / 1e3;
-  if (SameWord(read->unit, "uW")) return read->number / 1e6;
+  if (SameIgnoringCase(read->unit, "mW")) return read->number / 1e3;
+  if (SameIgnoringCase(read->unit, "uW")) return read->number / 1e6;
   return std::nullopt;
 }
 
 // "Tx Power0": the lane; nullopt for another key.
 std::optional<size_t> LaneOf(std::string_view key, std::string_view prefix, size_t lanes) {
-  if (key.size() != prefix.size() + 1 || !SameWord(key.substr(0, prefix.size()), prefix)) {
+  if (key.size() != prefix.size() + 1 || !SameIgnoringCase(key.substr(0, prefix.size()), prefix)) {
     return std::nullopt;
   }
   const char digit = key.back();
@@ -114,8 +107,8 @@ std::string_view NextCell(std::string_view* row) {
 
 std::optional<bool> ParseHccnLink(std::string_view text) {
   const std::string_view value = Find(text, "link status");
-  if (SameWord(value, "UP")) return true;
-  if (SameWord(value, "DOWN")) return false;
+  if (SameIgnoringCase(value, "UP")) return true;
+  if (SameIgnoringCase(value, "DOWN")) return false;
   return std::nullopt;
 }
 
@@ -123,8 +116,8 @@ std::optional<double> ParseHccnSpeed(std::string_view text) {
   constexpr double kBitsPerByte = 8;
   const std::optional<Quantity> read = ParseQuantity(Find(text, "speed"), 1e9);
   if (!read || read->number < 0) return std::nullopt;
-  if (SameWord(read->unit, "Mb/s")) return read->number * 1e6 / kBitsPerByte;
-  if (SameWord(read->unit, "Gb/s")) return read->number * 1e9 / kBitsPerByte;
+  if (SameIgnoringCase(read->unit, "Mb/s")) return read->number * 1e6 / kBitsPerByte;
+  if (SameIgnoringCase(read->unit, "Gb/s")) return read->number * 1e9 / kBitsPerByte;
   return std::nullopt;
 }
 
@@ -138,12 +131,12 @@ OpticalValues ParseHccnOptical(std::string_view text) {
   OpticalValues values;
   Line line;
   while (NextPair(&text, &line)) {
-    if (SameWord(line.key, "present")) {
-      if (SameWord(line.value, "present")) values.present = true;
-      if (SameWord(line.value, "not present")) values.present = false;
-    } else if (SameWord(line.key, "temperature")) {
+    if (SameIgnoringCase(line.key, "present")) {
+      if (SameIgnoringCase(line.value, "present")) values.present = true;
+      if (SameIgnoringCase(line.value, "not present")) values.present = false;
+    } else if (SameIgnoringCase(line.key, "temperature")) {
       values.temperature_celsius = Temperature(line.value);
-    } else if (SameWord(line.key, "Vcc")) {
+    } else if (SameIgnoringCase(line.key, "Vcc")) {
       values.supply_volts = Volts(line.value);
     } else if (auto tx = LaneOf(line.key, "Tx Power", values.tx_power_watts.size())) {
       values.tx_power_watts[*tx] = Watts(line.value);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "client/json.h"
 #include "client/health_view.h"
 #include "client/render.h"
@@ -13,20 +14,11 @@
 namespace profd::client::top {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// Without regard to case.
-bool Contains(std::string_view text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(),
-                     [](char a, char b) { return Lower(a) == Lower(b); }) != text.end();
-}
-
 bool Matches(const Device& device, const std::string& filter) {
   if (filter.empty()) return true;
-  return Contains(fmt::format("npu{} {} {} {} {} {}", device.id, device.chip, device.Problem(),
-                              VerdictWord(device.Verdict()), FlagsText(device.health),
-                              fmt::join(device.jobs, " ")),
-                  filter);
+  return HoldsIgnoringCase(fmt::format("npu{} {} {} {} {} {}", device.id, device.chip, device.Problem(),
+                                       VerdictWord(device.Verdict()), FlagsText(device.health), fmt::join(device.jobs, " ")),
+                           filter);
 }
 
 bool OnDevices(const google::protobuf::RepeatedField<uint32_t>& devices, const View& view) {
@@ -108,7 +100,7 @@ std::vector<ProcessRow> SelectProcesses(const Model& model, const View& view) {
                                      UserText(process.uid()), process.framework(), process.command(),
                                      process.pod_uid(), process.slurm_job());
       for (uint32_t id : process.devices()) text += fmt::format(" npu{}", id);
-      if (Contains(text, view.filter)) {
+      if (HoldsIgnoringCase(text, view.filter)) {
         rows.push_back({&job, &process, MemoryOf(model, process), model.ActivityOf(process.pid()),
                         AdviceOf(model, job, process)});
       }
@@ -137,7 +129,7 @@ std::vector<const v1::Session*> SelectSessions(const Model& model, const View& v
     std::string text = fmt::format("{} {} {} {}", session.session_id(), session.spec().target().job_id(),
                                    session.spec().label(), UserText(session.owner().uid()));
     for (uint32_t id : session.status().devices()) text += fmt::format(" npu{}", id);
-    if (Contains(text, view.filter)) rows.push_back(&session);
+    if (HoldsIgnoringCase(text, view.filter)) rows.push_back(&session);
   }
   return rows;
 }

@@ -43,10 +43,7 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
 
 bool StartsWithBasic(std::string_view header) {
   constexpr std::string_view kBasic = "basic ";
-  return header.size() > kBasic.size() &&
-         std::equal(kBasic.begin(), kBasic.end(), header.begin(), [](char want, char have) {
-           return have == want || (have >= 'A' && have <= 'Z' && have - 'A' + 'a' == want);
-         });
+  return header.size() > kBasic.size() && SameIgnoringCase(header.substr(0, kBasic.size()), kBasic);
 }
 
 // Of everything that decides: a changed hash makes what was remembered worthless.

@@ -2,7 +2,6 @@
 
 #include <zlib.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -36,23 +35,14 @@ Coding ParseCoding(std::string_view text) {
   return coding;
 }
 
-bool SameName(std::string_view a, std::string_view lower) {
-  return std::equal(a.begin(), a.end(), lower.begin(), lower.end(), [](char x, char y) {
-    return (x >= 'A' && x <= 'Z' ? static_cast<char>(x - 'A' + 'a') : x) == y;
-  });
-}
-
 }  // namespace
 
 bool AcceptsGzip(std::string_view accept_encoding) {
   bool any = false;
-  while (!accept_encoding.empty()) {
-    size_t comma = accept_encoding.find(',');
-    Coding coding = ParseCoding(accept_encoding.substr(0, comma));
-    if (SameName(coding.name, "gzip") || SameName(coding.name, "x-gzip")) return coding.wanted;
+  for (std::string_view item; NextPart(&accept_encoding, ',', &item);) {
+    Coding coding = ParseCoding(item);
+    if (SameIgnoringCase(coding.name, "gzip") || SameIgnoringCase(coding.name, "x-gzip")) return coding.wanted;
     if (coding.name == "*") any = coding.wanted;
-    if (comma == std::string_view::npos) break;
-    accept_encoding.remove_prefix(comma + 1);
   }
   return any;
 }
