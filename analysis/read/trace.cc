@@ -204,6 +204,7 @@ class TraceReader {
       }
     }
     for (Intervals& intervals : rank_.overlap) std::ranges::sort(intervals, {}, &Interval::start_ns);
+    FindDevice();
     AddTransfers();
     AddWaits();
     AddSteps();
@@ -301,6 +302,16 @@ class TraceReader {
     }
     rank_.slices.push_back({event.start_ns, event.end_ns, event.name, rank_.LaneOf(group, NameOf(event.thread)), event.is_operator});
     return true;
+  }
+
+  // Tables have it only with several devices, or with memory.
+  void FindDevice() {
+    if (rank_.device) return;
+    for (const auto& [process, name] : processes_) {
+      if (name != kHardware && name != kCommunication && name != "HCCL") continue;
+      const std::optional<int> device = counters_.DeviceOf(process);
+      if (device && device < rank_.device.value_or(*device + 1)) rank_.device = device;
+    }
   }
 
   // "Iteration 7", "FP_BP Time 7", "Reduce_7_0"; of one that has no such end, nothing.

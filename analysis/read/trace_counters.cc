@@ -33,18 +33,23 @@ bool TraceCounters::Take(int64_t process, std::string_view name, std::span<const
   return true;
 }
 
-void TraceCounters::Finish() {
+std::optional<int> TraceCounters::DeviceOf(int64_t process) const {
   constexpr std::string_view kNpu = "NPU";
   constexpr int64_t kDeviceBits = 0x1f;
+  const auto found = labels_.find(process);
+  if (found == labels_.end() || !found->second.starts_with(kNpu)) return std::nullopt;
+  const std::string_view label = found->second;
+  int device = static_cast<int>(process & kDeviceBits);
+  if (label.size() > kNpu.size()) (void)ParseNumber(label.substr(kNpu.size() + 1), &device);
+  return device;
+}
+
+void TraceCounters::Finish() {
   for (const auto& [key, index] : series_) {
     Series& series = *rank_.hardware[index];
     series.Sort();
-    const auto found = labels_.find(key.first);
-    if (found == labels_.end()) continue;
-    // analysis 5.2: "NPU 3"; of "NPU" it is in the number of the process. What has another label is the host's.
-    const std::string_view label = found->second;
-    series.device = label.starts_with(kNpu) ? static_cast<int>(key.first & kDeviceBits) : -1;
-    if (label.size() > kNpu.size() && label.starts_with(kNpu)) (void)ParseNumber(label.substr(kNpu.size() + 1), &series.device);
+    // What has another label is the host's.
+    if (labels_.contains(key.first)) series.device = DeviceOf(key.first).value_or(-1);
   }
 }
 

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/run.h"
@@ -71,6 +73,28 @@ TEST(TraceCountersTest, OfAllSlices) {
   ASSERT_TRUE(run.ok());
   ASSERT_EQ(run->ranks.size(), 1u);
   EXPECT_THAT(Describe(*run->ranks[0]), ElementsAre("AI Core Freq of 1: 1400 (2)"));
+}
+
+// analysis 5.2: the device of a rank is that of its hardware, by the label, else by the number of the process. Tables have none
+// where memory was not recorded.
+TEST(TraceCountersTest, ARankIsOfTheDeviceOfItsHardware) {
+  constexpr int kProcess = 7 << 10;
+  const auto device_of = [](std::string_view name, std::string_view label) {
+    const TempDir dir;
+    const std::string folder = dir / "n_0_ascend_pt" + "/ASCEND_PROFILER_OUTPUT";
+    std::filesystem::create_directories(folder);
+    WriteText(folder + "/kernel_details.csv", "Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,1,1\n");
+    WriteText(folder + "/trace_view.json", fmt::format(R"([{{"ph":"M","name":"process_name","pid":{0},"tid":0,"args":{{"name":"{1}"}}}},)"
+                                                       R"({{"ph":"M","name":"process_labels","pid":{0},"tid":0,"args":{{"labels":"{2}"}}}}])",
+                                                       kProcess | 5, name, label));
+    const auto run = LoadRun({dir / "n_0_ascend_pt"}, {}, {});
+    return run.ok() && run->ranks.size() == 1 ? run->ranks[0]->device : std::optional(-1);
+  };
+  EXPECT_EQ(device_of("Ascend Hardware", "NPU"), 5);
+  EXPECT_EQ(device_of("HCCL", "NPU"), 5);
+  EXPECT_EQ(device_of("Communication", "NPU 3"), 3);
+  EXPECT_EQ(device_of("Ascend Hardware", "CPU"), std::nullopt);
+  EXPECT_EQ(device_of("Python", "NPU"), std::nullopt);
 }
 
 }  // namespace
