@@ -50,12 +50,19 @@ std::string_view Plain(std::string_view path) {
   return path;
 }
 
-// The path of one part does not name a run of several.
+// Of its files and of what the list shows: the folder that several ranks are in, or a directory in a folder. The path of one
+// part does not name a run of several.
+std::vector<std::string> PathsOf(const analysis::FoundRun& run) {
+  if (run.kind == "ranks") return {run.place};
+  if (run.paths.size() != 1) return {};
+  return {run.paths.front(), fmt::format("{}/{}", run.place, run.name)};
+}
+
 bool Names(std::string_view asked, const analysis::FoundRun& run) {
   if (asked == run.id || asked == run.name) return true;
-  if (run.paths.size() != 1) return false;
-  const std::string& path = run.paths.front();
-  return path == asked || (path.ends_with(asked) && path[path.size() - asked.size() - 1] == '/');
+  return std::ranges::any_of(PathsOf(run), [asked](const std::string& path) {
+    return path == asked || (path.ends_with(asked) && path[path.size() - asked.size() - 1] == '/');
+  });
 }
 
 // Those that MindInsight's calls name: a directory, or one below its training job. An id or a complete path names one.

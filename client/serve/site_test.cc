@@ -1,5 +1,6 @@
 #include "client/serve/site.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,6 +64,24 @@ TEST_F(SiteTest, ANameOfSeveralRunsIsNoneOfThem) {
   EXPECT_EQ(Ask({{"dir", "profiler"}}).status, 400);
   EXPECT_THAT(Ask({{"profile", "profiler"}}).body, ::testing::HasSubstr("2 runs are named by"));
   EXPECT_EQ(Ask({{"train_id", "./c"}, {"profile", "profiler"}}).status, 404) << "no run of another job";
+}
+
+// What several ranks left in one folder is a run, too; the files of a framework's profiler lie below the directory that is listed.
+TEST_F(SiteTest, MoreOfThePathNamesOneOfSeveralRuns) {
+  for (const char* job : {"a", "b"}) {
+    for (int device = 0; device < 2; ++device) {
+      const fs::path output = fs::path(std::string(dir_ / "job")) / job / fmt::format("text/n_{}_ascend_pt/ASCEND_PROFILER_OUTPUT", device);
+      fs::create_directories(output);
+      std::ofstream(output / "memory_record.csv") << fmt::format("Component,Timestamp(us),Total Allocated(MB),Device Type\nPTA,1,1,NPU:{}\n", device);
+    }
+  }
+  EXPECT_EQ(Ask({{"dir", "text"}}).status, 400);
+  EXPECT_EQ(Devices("dir", "a/text"), Json({"0", "1"}));
+  EXPECT_EQ(Devices("dir", std::string(dir_ / "job/b/text")), Json({"0", "1"}));
+  EXPECT_EQ(Ask({{"dir", "n_1_ascend_pt"}}).status, 400);
+  EXPECT_EQ(Devices("dir", "b/text/n_1_ascend_pt"), Json({"1"}));
+  EXPECT_EQ(Devices("dir", std::string(dir_ / "job/a/text/n_0_ascend_pt")), Json({"0"}));
+  EXPECT_EQ(Ask({{"dir", "c/text"}}).status, 404);
 }
 
 }  // namespace
