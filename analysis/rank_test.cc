@@ -74,6 +74,41 @@ TEST(HardwareTest, MeanOfTheCoreClockIsByTime) {
   EXPECT_EQ(HardwareView(rank)[0]["mean"], 1300) << "of samples, where no time is known";
 }
 
+// docs/analysis.md: of the samples while an operator ran, or of the sample before. Operators of two streams overlap.
+TEST(HardwareTest, MeansWhileOperatorsRun) {
+  Rank rank;
+  const int32_t longer = rank.OperatorOf(rank.Text("longer"), rank.Text("Mul"), kNoText, rank.Text("1"));
+  const int32_t shorter = rank.OperatorOf(rank.Text("shorter"), rank.Text("Mul"), kNoText, rank.Text("1"));
+  rank.executions = {{1000, 1100, longer}, {1010, 1020, shorter}};
+  Series& series = *rank.hardware.emplace_back(std::make_shared<Series>());
+  series.name = "HBM";
+  series.Add(1005, 100);
+  series.Add(1090, 900);
+  EXPECT_EQ(HardwareView(rank)[0]["by_operator"], Json::parse(R"([{"operator": "longer", "mean": 500}, {"operator": "shorter", "mean": 100}])"));
+  // 100 ns while both samples were taken, 300 ns behind them.
+  rank.executions.push_back({2000, 2300, rank.OperatorOf(rank.Text("longer"), rank.Text("Mul"), kNoText, rank.Text("2"))});
+  EXPECT_EQ(HardwareView(rank)[0]["by_operator"], Json::parse(R"([{"operator": "longer", "mean": 800}, {"operator": "shorter", "mean": 100}])"))
+      << "an operator is one, whatever its shapes are";
+}
+
+// docs/analysis.md: each of the ten longest operators, as `operators` has them.
+TEST(HardwareTest, TheTenLongestOperators) {
+  Rank rank;
+  rank.hardware.emplace_back(std::make_shared<Series>())->Add(0, 1);
+  int64_t t = 10;
+  const auto run = [&rank, &t](const std::string& name, const std::string& shape, int64_t ns) {
+    rank.executions.push_back({t, t + ns, rank.OperatorOf(rank.Text(name), rank.Text("Mul"), kNoText, rank.Text(shape))});
+    t += ns;
+  };
+  for (int i = 0; i < 10; ++i) run(std::string(1, static_cast<char>('a' + i)), "1", 100 - i);
+  for (int shape = 0; shape < 20; ++shape) run("k", std::to_string(shape), 50);
+  const Json longest = OperatorsView(rank);
+  const Json counters = HardwareView(rank)[0]["by_operator"];
+  ASSERT_EQ(counters.size(), 10u);
+  EXPECT_EQ(counters[0]["operator"], "k") << "1000 ns";
+  for (size_t i = 0; i < counters.size(); ++i) EXPECT_EQ(counters[i]["operator"], longest[i]["name"]);
+}
+
 // docs/analysis.md: each step, at most 200,000 means of all counters, and a problem where that leaves steps out.
 TEST(HardwareTest, MeansOfAllSteps) {
   profd::analysis::Run run;

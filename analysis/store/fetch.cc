@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "analysis/cluster/cluster_view.h"
 #include "analysis/details.h"
@@ -174,10 +175,15 @@ class Fetcher {
 
   // Of those operators alone that hardware's counters are shown by.
   Status AskExecutions(std::span<Chosen> some) {
+    constexpr size_t kMostNumbers = 10'000;  // of a query: the server takes 256 KiB
     for (Chosen& each : some) {
-      const std::vector<int32_t> operators = LongestOperators(*each.filling.rank);
-      if (each.filling.rank->hardware.empty() || operators.empty()) continue;
-      RETURN_IF_ERROR(Ask(ExecutionsQuery(), {&each, 1}, fmt::format(" AND op IN ({})", fmt::join(operators, ", "))));
+      if (each.filling.rank->hardware.empty()) continue;
+      std::vector<int32_t> operators;
+      for (const auto& places : LongestOperators(*each.filling.rank)) operators.insert(operators.end(), places.begin(), places.end());
+      for (size_t begin = 0; begin < operators.size(); begin += kMostNumbers) {
+        const std::span numbers = std::span(operators).subspan(begin, std::min(kMostNumbers, operators.size() - begin));
+        RETURN_IF_ERROR(Ask(ExecutionsQuery(), {&each, 1}, fmt::format(" AND op IN ({})", fmt::join(numbers, ", "))));
+      }
     }
     return {};
   }

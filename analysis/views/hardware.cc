@@ -1,7 +1,6 @@
 // The hardware's counters: in all, in each step, and while each of the longest operators ran.
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <iterator>
 
 #include "analysis/views/views.h"
 
@@ -9,27 +8,23 @@ namespace profd::analysis {
 namespace {
 
 constexpr size_t kMostStepMeans = 200'000;  // of all counters: it keeps documents readable
-constexpr size_t kMostOperators = 10;
 constexpr size_t kMostExecutions = 100'000;  // that are looked at, spread over all
 
-}  // namespace
+// One execution of one of some operators.
+struct Ran {
+  Interval time;
+  size_t place = 0;  // of its operator among them
+};
 
-std::vector<int32_t> LongestOperators(const Rank& rank) {
-  const std::vector<ExecutionTimes> times = TimesOf(rank);
-  std::vector<int32_t> order(times.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater<>(), [&times](int32_t op) { return times[static_cast<size_t>(op)].total_ns; });
-  if (order.size() > kMostOperators) order.resize(kMostOperators);
-  return order;
-}
-
-namespace {
-
-// Executions of some operators, by start.
-std::vector<Execution> ExecutionsOf(const Rank& rank, const std::vector<int32_t>& operators) {
-  std::vector<Execution> kept;
+std::vector<Ran> ExecutionsOf(const Rank& rank, const std::vector<std::vector<int32_t>>& operators) {
+  std::vector<size_t> places(rank.operators.size(), operators.size());
+  for (size_t place = 0; place < operators.size(); ++place) {
+    for (const int32_t op : operators[place]) places[static_cast<size_t>(op)] = place;
+  }
+  std::vector<Ran> kept;
   for (const Execution& each : rank.executions) {
-    if (std::ranges::find(operators, each.op) != operators.end()) kept.push_back(each);
+    const size_t place = places[static_cast<size_t>(each.op)];
+    if (place < operators.size()) kept.push_back({{each.start_ns, each.end_ns}, place});
   }
   const size_t every = kept.size() / kMostExecutions + 1;
   if (every > 1) {
@@ -37,7 +32,6 @@ std::vector<Execution> ExecutionsOf(const Rank& rank, const std::vector<int32_t>
     for (size_t from = 0; from < kept.size(); from += every) kept[to++] = kept[from];
     kept.resize(to);
   }
-  std::ranges::stable_sort(kept, {}, &Execution::start_ns);
   return kept;
 }
 
@@ -57,24 +51,22 @@ double MeanInAll(const Rank& rank, const Series& series) {
 
 // The mean while each of them ran, by operator: of the samples taken meanwhile, or, as most executions are shorter than
 // what lies between two samples, of the last sample before the end.
-Json WhileRunning(const Rank& rank, const Series& series, const std::vector<Execution>& executions,
-                  const std::vector<int32_t>& operators) {
-  std::map<int32_t, std::pair<double, double>> sums;  // value times ns, and ns
-  size_t point = 0;
-  for (const Execution& each : executions) {
-    while (point < series.points.size() && series.points[point].t_ns <= each.end_ns) ++point;
-    if (point == 0) continue;
-    const double ns = std::max(static_cast<double>(each.end_ns - each.start_ns), 1.0);
-    const double value = MeanIn(series, {each.start_ns, each.end_ns}).value_or(series.points[point - 1].value);
-    sums[each.op].first += value * ns;
-    sums[each.op].second += ns;
+Json WhileRunning(const Rank& rank, const Series& series, const std::vector<Ran>& executions,
+                  const std::vector<std::vector<int32_t>>& operators) {
+  std::vector<std::pair<double, double>> sums(operators.size());  // value times ns, and ns
+  for (const Ran& each : executions) {
+    const auto behind = std::ranges::upper_bound(series.points, each.time.end_ns, {}, &Series::Point::t_ns);
+    if (behind == series.points.begin()) continue;
+    const double ns = std::max(static_cast<double>(each.time.end_ns - each.time.start_ns), 1.0);
+    const double value = MeanIn(series, each.time).value_or(std::prev(behind)->value);
+    sums[each.place].first += value * ns;
+    sums[each.place].second += ns;
   }
   Json list = Json::array();
-  for (const int32_t op : operators) {
-    const auto found = sums.find(op);
-    if (found == sums.end()) continue;
-    list.push_back({{"operator", TextOrNull(rank, rank.operators[static_cast<size_t>(op)].name)},
-                    {"mean", found->second.first / found->second.second}});
+  for (size_t place = 0; place < operators.size(); ++place) {
+    if (sums[place].second <= 0) continue;
+    const Operator& op = rank.operators[static_cast<size_t>(operators[place].front())];
+    list.push_back({{"operator", TextOrNull(rank, op.name)}, {"mean", sums[place].first / sums[place].second}});
   }
   return list;
 }
@@ -88,8 +80,8 @@ size_t HardwareStepsOf(const Rank& rank) {
 
 Json HardwareView(const Rank& rank) {
   const size_t steps = HardwareStepsOf(rank);
-  const std::vector<int32_t> operators = LongestOperators(rank);
-  const std::vector<Execution> executions = ExecutionsOf(rank, operators);
+  const std::vector<std::vector<int32_t>> operators = LongestOperators(rank);
+  const std::vector<Ran> executions = ExecutionsOf(rank, operators);
   Json list = Json::array();
   for (const auto& series : rank.hardware) {
     if (series->count == 0) continue;

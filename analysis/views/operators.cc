@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "analysis/views/views.h"
 
@@ -15,8 +16,10 @@ using Times = ExecutionTimes;
 // All with one name, type and kind of core, whatever their shapes are.
 struct NamedOperator {
   Operator op;
-  bool shapes_differ = false;
+  std::vector<int32_t> places;  // in Rank::operators, one for each shape
   Times times;
+
+  bool shapes_differ() const { return places.size() > 1; }
 };
 
 void AddAll(const std::vector<double>& values, std::vector<double>* sums) {
@@ -33,12 +36,12 @@ std::vector<NamedOperator> NamedOperators(const Rank& rank) {
     const Operator& op = rank.operators[i];
     const auto [it, is_new] = known.try_emplace({op.name, op.type, op.core}, named.size());
     if (is_new) {
-      named.push_back({op, false, times[i]});
+      named.push_back({op, {static_cast<int32_t>(i)}, times[i]});
       continue;
     }
     NamedOperator& of = named[it->second];
     of.times.Add(times[i]);
-    of.shapes_differ = true;
+    of.places.push_back(static_cast<int32_t>(i));
     AddAll(op.ratio_ns, &of.op.ratio_ns);
     of.op.counted_ns += op.counted_ns;
   }
@@ -225,14 +228,23 @@ Json OperatorsView(const Rank& rank) {
                            {"core", TextOrNull(rank, op.core)}},
                           each.times, all);
     json["kind"] = KindOf(rank.TextOf(op.core));
-    json["input_shapes"] = each.shapes_differ ? Json() : TextOrNull(rank, op.input_shapes);
-    json["output_shapes"] = each.shapes_differ ? Json() : TextOrNull(rank, op.output_shapes);
+    json["input_shapes"] = each.shapes_differ() ? Json() : TextOrNull(rank, op.input_shapes);
+    json["output_shapes"] = each.shapes_differ() ? Json() : TextOrNull(rank, op.output_shapes);
     json["input_types"] = TextOrNull(rank, op.input_types);
     json["bound"] = BoundOf(rank, op);
     json["ratios"] = RatiosOf(rank, op);
     list.push_back(std::move(json));
   }
   return list;
+}
+
+std::vector<std::vector<int32_t>> LongestOperators(const Rank& rank) {
+  constexpr size_t kMost = 10;
+  std::vector<NamedOperator> named = NamedOperators(rank);
+  std::ranges::stable_sort(named, std::greater<>(), [](const NamedOperator& each) { return each.times.total_ns; });
+  std::vector<std::vector<int32_t>> longest;
+  for (size_t i = 0; i < std::min(named.size(), kMost); ++i) longest.push_back(std::move(named[i].places));
+  return longest;
 }
 
 Json CpuOperatorsView(const Rank& rank) {

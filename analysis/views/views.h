@@ -78,8 +78,8 @@ double CommunicationInIntervalMs(const Rank& rank);
 // What got slower from `baseline` to `run`, and by how much: of a step where both have steps, else of all that was recorded.
 Json CompareView(const Run& run, const Run& baseline);
 
-// Those that hardware's counters are shown by, the longest first.
-std::vector<int32_t> LongestOperators(const Rank& rank);
+// Those that hardware's counters are shown by, the longest first: each one's places in Rank::operators, one for each shape.
+std::vector<std::vector<int32_t>> LongestOperators(const Rank& rank);
 // The begin of what was recorded; times of views count from it.
 int64_t BeginOf(const Rank& rank);
 // A number, or null.
