@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <unordered_map>
 
 #include "analysis/read/csv_file.h"
@@ -204,6 +205,7 @@ class TraceReader {
       }
     }
     for (Intervals& intervals : rank_.overlap) std::ranges::sort(intervals, {}, &Interval::start_ns);
+    JoinDevices();
     FindDevice();
     AddTransfers();
     AddWaits();
@@ -276,6 +278,7 @@ class TraceReader {
       for (size_t kind = 0; kind < exporting::operators::kOverlapKinds; ++kind) {
         if (name != exporting::operators::OverlapName(static_cast<OverlapKind>(kind))) continue;
         rank_.overlap[kind].push_back({event.start_ns, event.end_ns});
+        overlap_of_.insert(thread_facts_[event.thread].first);
       }
       return false;
     }
@@ -302,6 +305,15 @@ class TraceReader {
     }
     rank_.slices.push_back({event.start_ns, event.end_ns, event.name, rank_.LaneOf(group, NameOf(event.thread)), event.is_operator});
     return true;
+  }
+
+  // Each device has its own analysis: the rank's times are those in which any of them computed or communicated.
+  void JoinDevices() {
+    if (overlap_of_.size() < 2) return;
+    const std::optional<Interval> all = exporting::operators::ExtentOf(rank_.overlap);
+    Intervals computing = std::move(rank_.overlap[static_cast<size_t>(OverlapKind::kComputing)]);
+    Intervals communication = std::move(rank_.overlap[static_cast<size_t>(OverlapKind::kCommunication)]);
+    rank_.overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), all);
   }
 
   // Tables have it only with several devices, or with memory.
@@ -425,6 +437,7 @@ class TraceReader {
   std::unordered_map<size_t, TextId> stacks_;         // of events_
   std::vector<std::pair<Transfer, uint32_t>> moves_;  // and thread
   std::unordered_map<int64_t, std::string> processes_;
+  std::set<int64_t> overlap_of_;  // processes
   std::map<std::pair<int64_t, std::string>, uint32_t> threads_;
   std::vector<std::pair<int64_t, std::string>> thread_facts_;  // process and name
   std::map<std::pair<uint32_t, int64_t>, Step> parts_;         // by thread (a model) and number

@@ -4,13 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "analysis/run.h"
+#include "analysis/views/views.h"
 #include "dump/test_support.h"
 
 namespace profd::analysis {
@@ -95,6 +98,36 @@ TEST(TraceCountersTest, ARankIsOfTheDeviceOfItsHardware) {
   EXPECT_EQ(device_of("Communication", "NPU 3"), 3);
   EXPECT_EQ(device_of("Ascend Hardware", "CPU"), std::nullopt);
   EXPECT_EQ(device_of("Python", "NPU"), std::nullopt);
+}
+
+// docs/analysis.md: the times of a rank of several devices are those in which any of them computed or communicated.
+TEST(TraceCountersTest, ARankComputesWhileOneOfItsDevicesDoes) {
+  const TempDir dir;
+  const std::string folder = dir / "n_0_ascend_pt" + "/ASCEND_PROFILER_OUTPUT";
+  std::filesystem::create_directories(folder);
+  std::string events;
+  for (int device = 0; device < 2; ++device) {
+    events += fmt::format(R"({{"ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":"Overlap Analysis"}}}},)", 7 << 10 | device);
+  }
+  const auto add = [&events](int device, std::string_view name, int begin_us, int us) {
+    events += fmt::format(R"({{"ph":"X","name":"{}","pid":{},"tid":0,"ts":"{}","dur":{}}},)", name, 7 << 10 | device, begin_us, us);
+  };
+  add(0, "Computing", 1000, 100);
+  add(0, "Free", 1100, 50);
+  add(0, "Computing", 1150, 50);
+  add(1, "Computing", 1050, 110);
+  add(1, "Communication", 1190, 20);
+  add(1, "Communication(Not Overlapped)", 1190, 20);
+  events.back() = ']';
+  WriteText(folder + "/trace_view.json", "[" + events);
+  const auto run = LoadRun({dir / "n_0_ascend_pt"}, {}, {});
+  ASSERT_TRUE(run.ok());
+  ASSERT_EQ(run->ranks.size(), 1u);
+  // Computing from 1000 to 1200, communication from 1190 to 1210.
+  const Json overall = OverallView(*run->ranks[0]);
+  const auto expected = std::to_array<std::pair<const char*, double>>({{"e2e_ms", 0.21}, {"computing_ms", 0.2}, {"communication_ms", 0.02},
+                                                                      {"uncovered_communication_ms", 0.01}, {"overlapped_ms", 0.01}, {"free_ms", 0}});
+  for (const auto& [name, ms] : expected) EXPECT_NEAR(overall[name].get<double>(), ms, 1e-9) << name;
 }
 
 }  // namespace
