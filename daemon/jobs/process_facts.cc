@@ -132,7 +132,8 @@ void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
         IsNumber(component.substr(4))) {
       facts->slurm_job = component.substr(4);
     }
-    slurm = slurm || component.starts_with("slurm");
+    // "slurm", "slurm_<node>", "slurmstepd.scope", "<node>_slurmstepd.scope".
+    slurm = slurm || component.starts_with("slurm") || component.ends_with("_slurmstepd.scope");
   }
 }
 

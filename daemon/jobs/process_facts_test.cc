@@ -87,6 +87,9 @@ TEST(Cgroup, NamesPodAndJob) {
   const char* kPod = "0a1b2c3d-1111-2222-3333-444455556666";
   const std::vector<Case> kCases = {
       {"0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0\n", "", "4711"},
+      // Slurm built for several slurmd on a machine.
+      {"0::/system.slice/node-1_slurmstepd.scope/job_4712/step_batch/user/task_special\n", "", "4712"},
+      {"4:cpuset:/slurm_node1/uid_0/job_13/step_0\n", "", "13"},
       {"9:memory:/slurm/uid_1000/job_12/step_batch\n1:name=systemd:/user.slice\n", "", "12"},
       {"0::/kubepods.slice/kubepods-burstable.slice/"
        "kubepods-burstable-pod0a1b2c3d_1111_2222_3333_444455556666.slice/cri-containerd-ab.scope\n",
@@ -94,6 +97,7 @@ TEST(Cgroup, NamesPodAndJob) {
       {"5:cpu:/kubepods/besteffort/pod0a1b2c3d-1111-2222-3333-444455556666/ab12\n", kPod, ""},
       {"0::/../../kubelet-kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice/x\n", kPod, ""},
       {"0::/user.slice/job_12\n", "", ""},                           // no Slurm
+      {"0::/user.slice/my_slurmstepd.service/job_12\n", "", ""},
       {"0::/pod0a1b2c3d-1111-2222-3333-444455556666\n", "", ""},     // no Kubernetes
       {"0::/kubepods/podXYZ\n", "", ""},
       {"0::/slurm/job_12x\n", "", ""},
