@@ -88,7 +88,14 @@ bool IsPodUid(std::string_view text) {
 
 }  // namespace
 
+bool IsAbovePods(std::string_view component) {
+  // A pod's own component may be the one named kubepods. ".." leaves the cgroup namespace of profd's
+  // own container: folders above that one have no name.
+  return component == ".." || component.find("kubepods") != std::string_view::npos;
+}
+
 std::string PodUidOf(std::string_view component) {
+  component = component.substr(0, component.find(':'));
   if (component.ends_with(".slice")) component.remove_suffix(6);
   size_t at = component.rfind("pod");
   if (at == std::string_view::npos || (at > 0 && component[at - 1] != '-')) return {};
@@ -105,9 +112,9 @@ CgroupContainer ContainerOfPath(std::string_view path_untrusted) {
   std::string_view parent;
   for (std::string_view component; NextPart(&path, '/', &component);) {
     if (component.empty()) continue;
-    kubernetes = kubernetes || component.starts_with("kubepods");
+    kubernetes = kubernetes || IsAbovePods(component);
     // A pod inside a container of something else: its own container is still to come.
-    bool pod = kubernetes && !PodUidOf(component.substr(0, component.find(':'))).empty();
+    bool pod = kubernetes && !PodUidOf(component).empty();
     if (pod) found = {};
     // Within a pod the first container is the one Kubernetes knows.
     if (CgroupContainer here = OfComponent(parent, component);

@@ -17,8 +17,11 @@ struct CgroupContainer {
 // the innermost one.
 CgroupContainer ContainerOfPath(std::string_view path_untrusted);
 
-// "pod<uid>" of cgroupfs, "kubepods-burstable-pod<uid with underscores>.slice" of systemd: the uid with
-// dashes; empty if it is neither.
+// Whether pods may follow the component of a path.
+bool IsAbovePods(std::string_view component);
+
+// "pod<uid>" of cgroupfs, "kubepods-burstable-pod<uid with underscores>.slice" of systemd, also before
+// ":cri-containerd:<id>": the uid with dashes; empty if it is none of them.
 std::string PodUidOf(std::string_view component);
 
 }  // namespace profd

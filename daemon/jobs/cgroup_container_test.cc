@@ -44,9 +44,13 @@ TEST(CgroupContainer, PathsOfTheRuntimes) {
       {"/../../kubepods-pod" + kPodUnderscored + ".slice/cri-containerd-" + kId + ".scope", kId,
        "containerd"},
       {"/../cri-containerd-" + kId + ".scope", kId, "containerd"},
+      {"/../../pod" + kPod + "/" + kId + "/docker/" + kOther, kId, ""},
       // In a pod the pod's container counts, not one that was started inside; kind's node is none.
       {"/kubepods/burstable/pod" + kPod + "/" + kId + "/docker/" + kOther, kId, ""},
       {"/docker/" + kOther + "/kubelet/kubepods/besteffort/pod" + kPod + "/" + kId, kId, ""},
+      {"/docker/" + kOther + "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" +
+           kPodUnderscored + ".slice/cri-containerd-" + kId + ".scope/docker/" + kOther,
+       kId, "containerd"},
       // Without Kubernetes.
       {"/docker/" + kId, kId, "docker"},
       {"/system.slice/docker-" + kId + ".scope", kId, "docker"},

@@ -125,8 +125,7 @@ void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
   bool slurm = false;
   bool kubernetes = false;
   for (std::string_view component; NextPart(&path, '/', &component);) {
-    // The pod's own component may be the one named kubepods.
-    kubernetes = kubernetes || component.find("kubepods") != std::string_view::npos;
+    kubernetes = kubernetes || IsAbovePods(component);
     if (kubernetes && facts->pod_uid.empty()) facts->pod_uid = PodUidOf(component);
     if (slurm && component.starts_with("job_") && facts->slurm_job.empty() &&
         IsNumber(component.substr(4))) {

@@ -96,6 +96,12 @@ TEST(Cgroup, NamesPodAndJob) {
        kPod, ""},
       {"5:cpu:/kubepods/besteffort/pod0a1b2c3d-1111-2222-3333-444455556666/ab12\n", kPod, ""},
       {"0::/../../kubelet-kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice/x\n", kPod, ""},
+      // cgroupfs, as a container with a cgroup namespace sees it.
+      {"0::/../../../burstable/pod0a1b2c3d-1111-2222-3333-444455556666/ab12\n", kPod, ""},
+      // containerd with the driver of the other kind.
+      {"7:devices:/system.slice/containerd.service/"
+       "kubepods-besteffort-pod0a1b2c3d_1111_2222_3333_444455556666.slice:cri-containerd:ab12\n",
+       kPod, ""},
       {"0::/user.slice/job_12\n", "", ""},                           // no Slurm
       {"0::/user.slice/my_slurmstepd.service/job_12\n", "", ""},
       {"0::/pod0a1b2c3d-1111-2222-3333-444455556666\n", "", ""},     // no Kubernetes
