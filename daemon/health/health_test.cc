@@ -23,6 +23,14 @@ const FaultFact kHot{"0x80C98009", "", "minor"};
 
 TEST(Judge, ValuesWithoutASourceAreUnknown) {
   EXPECT_EQ(Judge({}).verdict, Verdict::kUnknown);
+  EXPECT_THAT(Judge({}).reasons, ElementsAre(HasSubstr("metrics.disable")));
+  HealthFacts alone{.without_dcmi = "libdcmi.so: not found"};
+  EXPECT_EQ(Judge(alone).verdict, Verdict::kUnknown);
+  EXPECT_THAT(Judge(alone).reasons, ElementsAre(alone.without_dcmi));
+  // What the other library knows is known.
+  alone.stuck_call = "a call has not returned for 9 s";
+  EXPECT_EQ(Judge(alone).verdict, Verdict::kDegraded);
+  EXPECT_THAT(Judge(alone).reasons, ElementsAre(alone.stuck_call));
   EXPECT_EQ(Judge(Healthy()).verdict, Verdict::kOk);
   EXPECT_THAT(Judge(Healthy()).flags, IsEmpty());
 }

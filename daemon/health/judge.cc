@@ -122,8 +122,12 @@ DeviceHealth Judge(const HealthFacts& facts) {
     note(level >= kMajorAlarm ? Verdict::kFaulty : Verdict::kDegraded, v1::Health::FLAG_ALARM,
          fmt::format("health status {}: its worst alarm is {}", level, name));
   }
-  if (health.verdict == Verdict::kUnknown && facts.up == true) {
-    health.reasons.emplace_back("libdcmi does not report its health status; see profd_dcmi_call_errors_total");
+  if (health.verdict == Verdict::kUnknown) {
+    health.reasons.push_back(
+        facts.up == true ? "libdcmi does not report its health status; see profd_dcmi_call_errors_total"
+        : !facts.without_dcmi.empty()
+            ? facts.without_dcmi
+            : "collector npu_state has not read it: profd has just started, or metrics.disable has npu_state");
   }
   return health;
 }

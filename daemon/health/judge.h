@@ -31,6 +31,7 @@ struct HealthFacts {
   std::string npu = {};      // its label in metrics
   std::string problem = {};  // why it cannot be used, in the drivers' words; empty: none
   std::string unreadable = {};  // why libdcmi can tell nothing about it; empty: it can, or there is none
+  std::string without_dcmi = {};  // why libdcmi has nothing of it; empty: it has
   bool hangs = false;   // it answers no call any more
   std::string stuck_call = {};  // one that has not returned, while others do; empty: none
   std::optional<bool> up = {};  // answers libdcmi
@@ -44,7 +45,7 @@ struct HealthFacts {
 struct DeviceHealth {
   Verdict verdict = Verdict::kUnknown;
   std::vector<v1::Health::Flag> flags;
-  std::vector<std::string> reasons;  // one for each flag
+  std::vector<std::string> reasons;  // one for each flag; why it is unknown
 };
 
 // Fills in what the series of the devices in `*facts` say.

@@ -102,6 +102,11 @@ HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const Chan
       if (call.physical_id == device.physical_id) facts.hangs = true;
     }
   }
+  if (dcmi == nullptr) {
+    facts.without_dcmi = node.report().dcmi_error;
+  } else if (dcmi->FindByLogicalId(device.id) == nullptr) {
+    facts.without_dcmi = "libdcmi does not list it";
+  }
   return facts;
 }
 
