@@ -7,6 +7,7 @@
 #include <climits>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "collectors/channel_options.h"
@@ -44,12 +45,19 @@ void DeclareRoutes(std::span<const DeviceInfo> devices, ChannelRouter* router) {
   }
 }
 
-std::unique_ptr<Attribution> NewAttribution(Attribution::Deps deps, const DaemonConfig& config) {
+std::unique_ptr<Attribution> NewAttribution(Attribution::Deps deps, const Node& node, const DaemonConfig& config) {
   if (!config.attribution_enabled || !config.metrics_enabled) return nullptr;
   deps.notice = [](const std::string& source, const std::string& what) {
     log::Warning("attribution", {{"source", source}, {"what", what}});
   };
   deps.own_uid = ::geteuid();
+  deps.more_devices = [&node] {
+    std::vector<DeviceInfo> more;
+    for (const DcmiDevice* device : node.DcmiOnlyDevices()) {
+      more.push_back({.id = device->logical_id, .physical_id = device->physical_id, .uuid = device->uuid});
+    }
+    return more;
+  };
   return std::make_unique<Attribution>(std::move(deps), config);
 }
 
@@ -103,7 +111,8 @@ Status App::Impl::Build() {
   BuildCollecting();
   BuildTuning();
   BuildJobs();
-  attribution = NewAttribution({*control, clock, node->host(), jobs->table(), store, &node->process_names()}, config);
+  attribution = NewAttribution({*control, clock, node->host(), jobs->table(), store, &node->process_names()}, *node,
+                               config);
   retention = std::make_unique<DumpRetention>(
       DumpRetention::Deps{*control, clock, *state_store, *states, config.dump_root}, QuotaOf(config));
   BuildArchive();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -227,8 +228,10 @@ void Attribution::Impl::AskForNames() {
 }
 
 AttributionRows Attribution::Impl::Describe() {
+  std::vector<DeviceInfo> devices(deps.host.devices.begin(), deps.host.devices.end());
+  if (deps.more_devices) std::ranges::move(deps.more_devices(), std::back_inserter(devices));
   AttributionRows rows = DescribeAttribution(AttributionInput{
-      processes, deps.host.devices, [this](uint32_t uid) { return users.Of(uid); }, map, pods, names,
+      processes, devices, [this](uint32_t uid) { return users.Of(uid); }, map, pods, names,
       static_cast<size_t>(config.attribution_max_processes),
       static_cast<size_t>(config.attribution_max_jobs)});
   std::vector<std::string> ignored = map.ignored;

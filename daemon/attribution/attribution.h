@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/strand.h"
@@ -36,6 +37,8 @@ class Attribution {
     // A source that fails or works again, a file of the job map that is not used: once each.
     std::function<void(const std::string& source, const std::string& what)> notice = nullptr;
     uid_t own_uid = 0;  // whose sockets are trusted, besides root's
+    // NPUs with metrics that are not among the host's devices.
+    std::function<std::vector<DeviceInfo>()> more_devices = nullptr;
   };
   struct Counters {
     uint64_t hidden_processes = 0;  // now, beyond attribution.max_processes

@@ -23,9 +23,12 @@ namespace profd {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 class AttributionTest : public ::testing::Test {
  protected:
@@ -46,6 +49,7 @@ class AttributionTest : public ::testing::Test {
     deps.notice = [this](const std::string& source, const std::string& what) {
       notices_.push_back(source + ": " + what);
     };
+    deps.more_devices = [this] { return more_devices_; };
     attribution_ = std::make_unique<Attribution>(std::move(deps), config_);
   }
   // "name{labels without uuid}" of what a scrape would show.
@@ -76,6 +80,7 @@ class AttributionTest : public ::testing::Test {
   }
 
   RoundInput input_;
+  std::vector<DeviceInfo> more_devices_;
   TempDir folder_;
   ManualClock clock_;
   ManualExecutor time_{clock_};
@@ -92,6 +97,21 @@ class AttributionTest : public ::testing::Test {
 
 constexpr MetricId kJob = MetricByName("atlas_npu_job_info");
 constexpr MetricId kProcess = MetricByName("atlas_npu_process_info");
+
+// Without the HAL libdcmi alone knows NPUs.
+TEST_F(AttributionTest, KnowsNpusThatTheHalDoesNotList) {
+  more_devices_ = {{.id = 9, .physical_id = 19}};
+  store_.SetDeviceLabels(9, "19", "");
+  config_.job_map_dir = folder_.path() + "/map";
+  std::filesystem::create_directory(config_.job_map_dir);
+  Write("map/19", "mapped\n");
+  directory_.processes = {ProcessOf(10, 0, "4711", {9})};
+  Start();
+  RoundsUntil([&] { return Shown(kJob).size() == 2; });
+  EXPECT_THAT(Shown(kJob), UnorderedElementsAre(StartsWith("19|4711|"), StartsWith("19|mapped|")));
+  EXPECT_THAT(Shown(kProcess), ElementsAre(StartsWith("19|10|4711|")));
+  EXPECT_THAT(notices_, IsEmpty());
+}
 
 TEST_F(AttributionTest, SeriesComeAndGoWithProcesses) {
   directory_.processes = {ProcessOf(10, 0, "4711", {0})};
