@@ -31,7 +31,10 @@ def fields(data):
 
 
 def varint(data, at):
-    value = shift = 0
+    value, shift, at = data[at], 7, at + 1
+    if value < 0x80:  # most of them
+        return value, at
+    value &= 0x7F
     while True:
         byte = data[at]
         at += 1
@@ -52,9 +55,9 @@ def text(data):
 
 
 def annotations(event):
-    """The args of a track event by name, and the ids of its flows: those that go on, and those that end."""
+    """The args by name of a track event's fields, and the ids of its flows: those that go on, and those that end."""
     args, flows = {}, {47: [], 48: []}
-    for number, value in fields(event):
+    for number, value in event:
         if number == 4:
             arg = dict(fields(value))
             if 4 in arg:
@@ -129,14 +132,15 @@ class Trace:
             timestamp = packet[8]
         else:
             timestamp = self._clocks[sequence] = self._clocks[sequence] + packet[8]
-        event = dict(fields(packet[11]))
+        of_event = list(fields(packet[11]))
+        event = dict(of_event)
         process, track, _, counter = self.tracks[event[11]]
         kind = TYPES[event[9]]
         if (kind == "counter") != counter:
             raise ValueError(f"{kind} on {track}")
         value = struct.unpack("<d", event[44])[0] if counter else text(event.get(23, b""))
         self.events.append((process, track, kind, timestamp, value))
-        self.more.append(annotations(packet[11]))
+        self.more.append(annotations(of_event))
 
     def slices(self):
         """What the trace processor makes of begins and ends: (process, track, name, begin, end, args, flows, ended)."""
