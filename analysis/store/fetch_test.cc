@@ -11,7 +11,6 @@
 #include "analysis/store/overview.h"
 #include "analysis/store/pipeline_json.h"
 #include "analysis/store/store_test_support.h"
-#include "analysis/store/tables.h"
 
 namespace profd::analysis {
 namespace {

@@ -4,7 +4,6 @@
 
 #include "collectors/collector_list.h"
 #include "collectors/testing/channel_fixture.h"
-#include "driver/abi/hal_abi.h"
 
 namespace profd {
 namespace {

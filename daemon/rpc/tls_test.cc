@@ -1,5 +1,4 @@
 // Certificates as peers may bring them, and the files of [tls] as operators may leave them.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

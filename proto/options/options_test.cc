@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "profd/v1/options.pb.h"
 #include "proto/options/options_test_support.h"
 

@@ -1,7 +1,6 @@
 // Input: what a process does to its mark ring, and when the daemon reads: operations of a byte each with
 // their operands. Whatever is in the ring, the reader stays inside it, takes no more than it was asked to,
 // and what it hands on is a known kind with a printable name.
-#include <algorithm>
 
 #include "daemon/jobs/ring_reader.h"
 #include "daemon/jobs/test_support.h"

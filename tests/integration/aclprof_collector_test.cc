@@ -5,7 +5,6 @@
 #include <fcntl.h>
 
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "sim/ascendcl/ascendcl.h"

@@ -1,6 +1,5 @@
 // Collecting files as sessions request it, with the real plug-ins and the simulated libraries of an application. Each test
 // is a process of its own: what it loads stays for good.
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <filesystem>
