@@ -13,7 +13,7 @@ import run_tests
 from comparison import FolderCase
 from profd_harness import SHARED_DATA, profctl
 from test_operator_cuts import Dump
-from test_operators import executions
+from test_operators import executions, union
 from text_files import read_json, read_rows, read_text
 
 ON_CHIP, HCCS, PCIE, ROCE, SIO, HCCS_SW = 0, 1, 2, 3, 4, 5
@@ -27,16 +27,6 @@ PAYLOAD = (("RDMASend", made.SDMA, 1 << 20, 1, ROCE, 9), WAIT)
 REAL = os.path.join(SHARED_DATA, "pytorch",
                     "pt_text_level1")
 KERNELS = ("KERNEL_AICORE", "KERNEL_AIVEC", "KERNEL_MIX_AIC")
-
-
-def union(parts):
-    joined = []
-    for begin, end in sorted(parts):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((begin, end))
-    return joined
 
 
 def without(parts, others):

@@ -1,11 +1,8 @@
 """Communication of operator-level records against the plan they were written from (operator-data b.5, c)."""
 
-import tempfile
-
 import make_communication as made
 import run_tests
-from comparison import FolderCase
-from test_operators import Exported, expected_summary, short, us
+from test_operators import OpenCase, expected_summary, short, us
 
 
 def expected_operations(dump, columns):
@@ -17,14 +14,8 @@ def expected_operations(dump, columns):
     return rows
 
 
-class CommunicationTest(FolderCase):
-    def make(self, **options):
-        return made.CommunicationOperators(tempfile.mkdtemp(dir=self.dir), **options)
-
-    def export(self, dump):
-        dump.fill()
-        dump.write()
-        return Exported(dump.path, dump.path + "-out", 0, ())
+class CommunicationTest(OpenCase):
+    kind = made.CommunicationOperators
 
     def check(self, dump):
         exported = self.export(dump)

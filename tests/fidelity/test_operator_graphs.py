@@ -2,14 +2,12 @@
 plan it was written from."""
 
 import struct
-import tempfile
 
 import make_communication
 import run_tests
 import test_operator_database
-from comparison import FolderCase
 from test_operator_resources import ResourceOperators
-from test_operators import Exported, executions
+from test_operators import OpenCase, executions
 
 
 class GraphOperators(ResourceOperators, make_communication.CommunicationOperators):
@@ -22,14 +20,8 @@ class GraphOperators(ResourceOperators, make_communication.CommunicationOperator
             "<QIQ", self.hash_of(name), 0, self.hash_of(text)))
 
 
-class GraphTest(FolderCase):
-    def make(self, **options):
-        return GraphOperators(tempfile.mkdtemp(dir=self.dir), **options)
-
-    def export(self, dump, expect=0):
-        dump.fill()
-        dump.write()
-        return Exported(dump.path, dump.path + "-out", expect, ())
+class GraphTest(OpenCase):
+    kind = GraphOperators
 
     def database(self, dump):
         dump.fill()

@@ -6,14 +6,12 @@ import json
 import os
 import sqlite3
 import struct
-import tempfile
 
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, HOST_RAW
-from comparison import FolderCase
 from profd_harness import profctl
-from test_operators import Exported, us
+from test_operators import Exported, OpenCase, us
 from text_files import read_json
 
 KB = 1024
@@ -82,14 +80,8 @@ class ResourceOperators(made.Operators):
                                              after_run, 0, dispatch, 0))
 
 
-class ResourceTest(FolderCase):
-    def make(self, **options):
-        return ResourceOperators(tempfile.mkdtemp(dir=self.dir), **options)
-
-    def export(self, dump, expect=0):
-        dump.fill()
-        dump.write()
-        return Exported(dump.path, dump.path + "-out", expect, ())
+class ResourceTest(OpenCase):
+    kind = ResourceOperators
 
     def test_memory_of_operators(self):
         for tag in ("task_memory_info", "memory_application"):

@@ -13,6 +13,7 @@ import trace_viewer
 from channels import BEGIN_US
 from comparison import FolderCase
 from profd_harness import BUILD, profctl
+from test_operators import seconds, union
 from text_files import read_json
 
 SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}
@@ -21,27 +22,9 @@ NONE = 2**32 - 1
 KERNELS = ("KERNEL_AICORE", "KERNEL_AIVEC", "FFTS_PLUS", "KERNEL_MIX_AIC", "KERNEL_MIX_AIV")
 
 
-def us(ns):
-    return f"{ns // 1000}.{ns % 1000:03}"
-
-
-def seconds(ns):
-    return f"{ns // 10**9}.{ns % 10**9:09}"
-
-
 def wall(slot, at):
     """Of the host: its counter begins with the collection."""
     return BEGIN_US * 1000 + round((slot.us + at) * 1000)
-
-
-def union(parts):
-    joined = []
-    for begin, end in sorted(parts):
-        if joined and begin <= joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], end)
-        else:
-            joined.append([begin, end])
-    return joined
 
 
 class Expected:
@@ -94,7 +77,7 @@ class Expected:
         rows = [row for row in self.rows if row[0].device == device]
         computing = union((start, end) for slot, start, end in rows if slot.kind not in ("memcpy", "event"))
         # Also the task around the contexts: its host type is that of a kernel.
-        bounds = [(start, end) for slot, start, end in rows if slot.runtime not in KERNELS] + [tuple(c) for c in computing]
+        bounds = [(start, end) for slot, start, end in rows if slot.runtime not in KERNELS] + computing
         at, free = min(b for b, _ in bounds), []
         for begin, end in computing + [[max(e for _, e in bounds)] * 2]:
             if begin > at:
@@ -263,10 +246,10 @@ class TimelineTest(FolderCase):
                 start = int(e["ts"].replace(".", ""))
                 parts[e["name"]].add((start, start + round(e["dur"] * 1000)))
         operations = union((start, end) for _, _, _, start, end in dump.operation_rows())
-        self.assertEqual(sorted(parts["Communication"]), [tuple(part) for part in operations])
+        self.assertEqual(sorted(parts["Communication"]), operations)
         computing = union((dump.wall_ns(start), dump.wall_ns(end)) for slot in dump.slots
                           if slot.kind not in ("memcpy", "event") for start, end in slot.runs)
-        self.assertEqual(sorted(parts["Computing"]), [tuple(part) for part in computing])
+        self.assertEqual(sorted(parts["Computing"]), computing)
         alone = []
         for begin, end in operations:
             for start, last in computing:
@@ -277,7 +260,7 @@ class TimelineTest(FolderCase):
             if begin < end:
                 alone.append((begin, end))
         self.assertEqual(sorted(parts["Communication(Not Overlapped)"]), alone)
-        self.assertNotEqual(alone, [tuple(part) for part in operations])
+        self.assertNotEqual(alone, operations)
 
     def test_chromes_viewer_shows_the_layers(self):
         """The viewer finds the same slices and arrows as are in the file."""

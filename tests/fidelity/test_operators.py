@@ -23,6 +23,17 @@ def us(ns):
     return f"{ns // 1000}.{ns % 1000:03}"
 
 
+def union(parts):
+    """Intervals that meet or overlap as one."""
+    joined = []
+    for begin, end in sorted(parts):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
 def seconds(ns):
     return f"{ns // 10**9}.{ns % 10**9:09}"
 
@@ -212,6 +223,16 @@ class OperatorCase(FolderCase):
         exported = self.export(dump)
         self.assertEqual(exported.rows("op_summary")[1:], expected_summary(dump))
         return exported
+
+
+class OpenCase(OperatorCase):
+    """Dumps that a test adds to before they are filled."""
+
+    def make(self, **options):
+        return self.kind(tempfile.mkdtemp(dir=self.dir), **options)
+
+    def export(self, dump, expect=0, more=()):
+        return super().export(dump.fill(), expect, more)
 
 
 class OperatorTest(OperatorCase):
