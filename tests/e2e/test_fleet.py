@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""profctl on many nodes: 64 daemons on loopback ports, some of them slow, refusing or dead."""
+"""profctl on many nodes: 32 daemons on loopback ports, some of them slow, refusing or dead."""
 
 import glob
 import json
@@ -14,7 +14,7 @@ from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, event
 from text_files import read_json, read_text, write_text
 
 # Under a sanitizer or an emulator a daemon is many times its size.
-NODES = 64 if SCALE <= 1 else 16
+NODES = 32 if SCALE <= 1 else 16
 REFUSING = range(3, 6)
 DEAD = range(8, 11)
 SLOW = range(12, 14)
