@@ -3,26 +3,11 @@
 #include "analysis/checks/advise.h"
 #include "analysis/report.h"
 #include "analysis/run.h"
+#include "tests/fuzz/analysed_rank.h"
 #include "tests/fuzz/file_tree.h"
 
 namespace profd::analysis {
 namespace {
-
-void CheckRank(const Rank& rank) {
-  for (const Execution& each : rank.executions) {
-    FUZZ_EXPECT(each.start_ns <= each.end_ns);
-    FUZZ_EXPECT(each.op >= 0 && each.op < static_cast<int32_t>(rank.operators.size()));
-    FUZZ_EXPECT(each.lane >= 0 && each.lane < static_cast<int32_t>(rank.lanes.size()));
-  }
-  for (const Slice& each : rank.slices) {
-    FUZZ_EXPECT(each.start_ns <= each.end_ns);
-    FUZZ_EXPECT(each.lane >= 0 && each.lane < static_cast<int32_t>(rank.lanes.size()));
-  }
-  for (const Flow& flow : rank.flows) {
-    FUZZ_EXPECT(flow.slice < rank.slices.size() && flow.execution < rank.executions.size());
-  }
-  for (const auto& series : rank.hardware) FUZZ_EXPECT(series->points.size() <= Series::kMaxPoints);
-}
 
 void CheckDrawn(const Json& data) {
   if (data.is_null()) return;
@@ -46,7 +31,10 @@ void Analyze(std::string_view text) {
     FUZZ_EXPECT(!run.status().message().empty());
     return;
   }
-  for (const auto& rank : run->ranks) CheckRank(*rank);
+  for (const auto& rank : run->ranks) {
+    CheckRank(*rank);
+    for (const auto& series : rank->hardware) FUZZ_EXPECT(series->points.size() <= Series::kMaxPoints);
+  }
   const Json data = PageData(*run, &*run, Advise(*run, nullptr, Limits()), 1000, 1767225600);
   for (const Json& rank : data["ranks"]) CheckDrawn(rank["timeline_data"]);
   FUZZ_EXPECT(data["compare"]["difference_ms"] == 0.0);

@@ -10,6 +10,7 @@
 #include "analysis/store/fetch.h"
 #include "analysis/store/overview.h"
 #include "analysis/views/views.h"
+#include "tests/fuzz/analysed_rank.h"
 #include "tests/fuzz/file_tree.h"
 
 namespace profd::analysis {
@@ -40,21 +41,6 @@ class Answers : public StoreServer {
   std::map<std::string, std::vector<std::string_view>> tables_;
   std::map<std::string, size_t> asked_;
 };
-
-void CheckRank(const Rank& rank) {
-  for (const Execution& each : rank.executions) {
-    FUZZ_EXPECT(each.start_ns <= each.end_ns);
-    FUZZ_EXPECT(each.op >= 0 && each.op < static_cast<int32_t>(rank.operators.size()));
-    FUZZ_EXPECT(each.lane >= 0 && each.lane < static_cast<int32_t>(rank.lanes.size()));
-  }
-  for (const Slice& each : rank.slices) {
-    FUZZ_EXPECT(each.start_ns <= each.end_ns);
-    FUZZ_EXPECT(each.lane >= 0 && each.lane < static_cast<int32_t>(rank.lanes.size()));
-  }
-  for (const Flow& flow : rank.flows) {
-    FUZZ_EXPECT(flow.slice < rank.slices.size() && flow.execution < rank.executions.size());
-  }
-}
 
 void Fetch(std::string_view text, bool complete) {
   Answers server(text);
