@@ -30,7 +30,7 @@ class ArchiveCase(unittest.TestCase):
         os.chmod(cls.folder, 0o755)
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.server = ClickHouse(os.path.join(cls.folder, "server"))
-        cls.addClassCleanup(cls.server.stop)
+        cls.addClassCleanup(cls.server.kill)
         cls.server.start()
 
     def setUp(self):

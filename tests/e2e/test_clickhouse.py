@@ -65,7 +65,7 @@ class OneServer(Answers):
     def setUpClass(cls):
         cls.folder = temp_folder(cls)
         cls.server = ClickHouse(os.path.join(cls.folder, "server"))
-        cls.addClassCleanup(cls.server.stop)
+        cls.addClassCleanup(cls.server.kill)
         cls.server.start()
         cls.run_path = os.path.join(cls.folder, "run")
         for rank in (0, 1):
@@ -401,7 +401,7 @@ class OneServer(Answers):
         with contextlib.ExitStack() as stack:
             server = ClickHouse(os.path.join(stack.enter_context(clickhouse_server.temporary_folder()), "server"),
                                 more="<max_partition_size_to_drop>1</max_partition_size_to_drop>")
-            stack.callback(server.stop)
+            stack.callback(server.kill)
             server.start()
             profctl("export", self.run_path, "--to", server.url(DATABASE), "--run", "large")
             done = profctl("rm", "--from", server.url(DATABASE), "large", expect=3)
@@ -417,7 +417,7 @@ class OneServer(Answers):
             port = clickhouse_server.free_ports(1)[0]
             server = ClickHouse(os.path.join(folder, "server"), more=f"<https_port>{port}</https_port><openSSL><server><certificateFile>{certificate}</certificateFile>"
                                 f"<privateKeyFile>{key}</privateKeyFile><verificationMode>none</verificationMode></server></openSSL>")
-            stack.callback(server.stop)
+            stack.callback(server.kill)
             server.start()
             address = server.url(DATABASE, port=port, scheme="clickhouses", host="localhost")
             done = profctl("export", self.run_path, "--to", address, "--run", "tls", expect=3)
@@ -439,7 +439,7 @@ class RecordedJob(ActivityCase, Answers):
         dump = self.daemon.until_state(session["session_id"], "done")["dump_path"]
         job.close()
         server = ClickHouse(os.path.join(self.folder, "server"))
-        self.stack.callback(server.stop)
+        self.stack.callback(server.kill)
         server.start()
         profctl("export", dump, "--to", server.url(DATABASE), "--run", "job")
         want = profctl_json("analyze", dump)["ranks"]

@@ -115,7 +115,7 @@ class MadeRuns(Same, ClusterCase):
     def setUpClass(cls):
         base = temp_folder(cls)
         cls.server = ClickHouse(os.path.join(base, "server"))
-        cls.addClassCleanup(cls.server.stop)
+        cls.addClassCleanup(cls.server.kill)
         cls.server.start()
 
     def test_ranks_of_a_pipeline(self):
@@ -169,7 +169,7 @@ class RecordedJobs(ActivityCase, Same):
 
     def test_jobs_of_the_walkthroughs(self):
         server = ClickHouse(os.path.join(self.folder, "server"))
-        self.stack.callback(server.stop)
+        self.stack.callback(server.kill)
         server.start()
         for name, ranks in (("cluster", 4), ("pipeline", 2)):
             with self.subTest(name), open(os.path.join(WALKTHROUGHS, name + ".toml"), encoding="utf-8") as file:
