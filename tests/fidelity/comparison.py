@@ -45,6 +45,17 @@ def same_cell(have, want):
             math.isclose(a, b, rel_tol=1e-14))
 
 
+def union(parts):
+    """Intervals that meet or overlap as one."""
+    joined = []
+    for begin, end in sorted(parts):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
 class FolderCase(unittest.TestCase):
     """Each test has a folder, `dir`."""
 

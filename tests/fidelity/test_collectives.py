@@ -10,10 +10,10 @@ import unittest
 import collective_rules as rules
 import make_communication as made
 import run_tests
-from comparison import FolderCase
+from comparison import FolderCase, union
 from profd_harness import SHARED_DATA, profctl
 from test_operator_cuts import Dump
-from test_operators import executions, union
+from test_operators import executions
 from text_files import read_json, read_rows, read_text
 
 ON_CHIP, HCCS, PCIE, ROCE, SIO, HCCS_SW = 0, 1, 2, 3, 4, 5

@@ -11,9 +11,9 @@ import perfetto_reader
 import run_tests
 import trace_viewer
 from channels import BEGIN_US
-from comparison import FolderCase
+from comparison import FolderCase, union
 from profd_harness import BUILD, profctl
-from test_operators import seconds, union
+from test_operators import seconds
 from text_files import read_json
 
 SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}

@@ -23,17 +23,6 @@ def us(ns):
     return f"{ns // 1000}.{ns % 1000:03}"
 
 
-def union(parts):
-    """Intervals that meet or overlap as one."""
-    joined = []
-    for begin, end in sorted(parts):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((begin, end))
-    return joined
-
-
 def seconds(ns):
     return f"{ns // 10**9}.{ns % 10**9:09}"
 
