@@ -34,8 +34,7 @@ class Sharing(DaemonCase):
             self.daemon.ctl("stop", session["session_id"])
             final = self.daemon.show(session["session_id"])
             self.assertEqual(final["state"], "done")
-            dump = prof_reader.read(final["dump_path"])
-            self.assertEqual(dump.problems, [])
+            dump = prof_reader.whole(final["dump_path"])
             result.append((final, dump))
         return result
 

@@ -338,6 +338,14 @@ def read(path, finished=None):
     return dump
 
 
+def whole(path, finished=None):
+    """The same of a directory that has no problem."""
+    dump = read(path, finished)
+    if dump.problems:
+        raise AssertionError(f"{path}: {dump.problems}")
+    return dump
+
+
 def steps(timestamps):
     """Differences of neighbours."""
     return [b - a for a, b in zip(timestamps, timestamps[1:])]
