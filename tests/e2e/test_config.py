@@ -144,7 +144,7 @@ class Reload(unittest.TestCase):
                 daemon.process.send_signal(signal.SIGHUP)
             daemon.until_records(session["session_id"], 50)
             final = daemon.ctl("stop", session["session_id"])["sessions"][0]
-            dump = prof_reader.whole(final["dump_path"])
+            dump = prof_reader.read_valid(final["dump_path"])
             self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].timestamps(), 20_000_000), [])
 
 
@@ -210,7 +210,7 @@ class NoDriver(unittest.TestCase):
             self.assertIn("/nonexistent/libascend_hal.so", faults.stderr)
             session = daemon.record("--host-sys-usage", "cpu,mem", seconds=0.5)
             self.assertEqual(session["state"], "done")
-            dump = prof_reader.whole(session["dump_path"])
+            dump = prof_reader.read_valid(session["dump_path"])
             self.assertEqual(dump.devices, {})
             # What cannot be had is refused or said, never silently nothing.
             answer = daemon.run("start", "--sys-hardware-mem-freq", "50")

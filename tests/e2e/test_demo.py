@@ -214,7 +214,7 @@ class DemoPath(DaemonCase):
                     copy = os.path.join(path, os.path.relpath(original, self.dump.path))
                     with open(original, "rb") as a, open(copy, "rb") as b:
                         self.assertEqual(a.read(), b.read(), copy)
-            prof_reader.whole(path)
+            prof_reader.read_valid(path)
             # Not again over what is there.
             self.daemon.ctl("fetch", self.session_id, "--out", out, expect=(1, 3, 5))
         before = sum(f["bytes"] for f in self.dump.manifest["files"])

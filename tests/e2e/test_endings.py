@@ -29,7 +29,7 @@ class Endings(unittest.TestCase):
             out, _ = watch.communicate(timeout=60)
             self.assertNotEqual(watch.returncode, None)
             for session in sessions[:2]:
-                dump = prof_reader.whole(session["dump_path"], finished=True)
+                dump = prof_reader.read_valid(session["dump_path"], finished=True)
                 self.assertEqual((dump.manifest["state"], dump.manifest["reason"]),
                                  ("done", "profd is stopping"))
                 self.assertGreater(dump.manifest["session"]["end_wall_ns"], 0)
@@ -81,7 +81,7 @@ class Endings(unittest.TestCase):
             for name in os.listdir(daemon.dump_root):
                 if not name.startswith("PROF_"):
                     continue
-                dump = prof_reader.whole(os.path.join(daemon.dump_root, name), finished=True)
+                dump = prof_reader.read_valid(os.path.join(daemon.dump_root, name), finished=True)
                 self.assertEqual(dump.manifest["state"], "done")
                 self.assertIn(dump.manifest["reason"], ("profd is stopping", f"stopped by uid {os.getuid()}"))
                 found.add(dump.manifest["session"]["id"])
@@ -106,7 +106,7 @@ class Endings(unittest.TestCase):
             eventually(lambda: os.path.getsize(hbm) > size + 5000)
             daemon.kill()
 
-            dump = prof_reader.whole(path, finished=False)
+            dump = prof_reader.read_valid(path, finished=False)
             self.assertEqual(dump.manifest["state"], "running")
             for device in (0, 1):
                 for name, period in (("hbm.data", 10_000), ("hccs.data", 20_000_000)):
@@ -127,7 +127,7 @@ class Endings(unittest.TestCase):
             self.assertEqual(daemon.run("watch", session_id).returncode, 5)
             with tempfile.TemporaryDirectory() as out:
                 answer = daemon.ctl("fetch", session_id, "--out", out)
-                fetched = prof_reader.whole(answer["path"], finished=False)
+                fetched = prof_reader.read_valid(answer["path"], finished=False)
                 self.assertEqual(len(fetched[(0, "hbm.data")]), len(dump[(0, "hbm.data")]))
             # Other sessions continue beside it.
             again = daemon.record(*HCCS, seconds=0.3)

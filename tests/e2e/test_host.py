@@ -37,7 +37,7 @@ class HostSide(DaemonCase):
 
     def record(self, *options):
         final = self.daemon.record(*options, seconds=1.5)
-        dump = prof_reader.whole(final["dump_path"])
+        dump = prof_reader.read_valid(final["dump_path"])
         return final, dump
 
     def check_job(self, dump, pid):
@@ -151,7 +151,7 @@ class HostSide(DaemonCase):
         """Collectors without a vendor file: host/profd/samples.tsv, host CLOCK_MONOTONIC_RAW timestamps."""
         final = self.daemon.record("--collector", "host_mem=10", "--collector", "host_disk=10",
                                    "--collector", "npu_state=5", seconds=1.5)
-        dump = prof_reader.whole(final["dump_path"])
+        dump = prof_reader.read_valid(final["dump_path"])
         rows = prof_reader.samples_tsv(dump.path)
         metrics = {row["metric"].split("{")[0] for row in rows}
         self.assertIn("atlas_host_disk_bytes_total", metrics)

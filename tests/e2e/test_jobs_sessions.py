@@ -198,7 +198,7 @@ class JobSessions(Calls, DaemonCase):
             second.next("session", state="running")
             final = self.stop(session["session_id"])
             first.next("session", state="ended", session_id=session["session_id"])
-            dump = prof_reader.whole(final["dump_path"])
+            dump = prof_reader.read_valid(final["dump_path"])
             self.assertEqual(sorted(dump.devices), [0, 2])
             self.assertEqual(len(dump.manifest["session"]["processes"]), 2)
             narrow = self.start(job_id="job", ranks=[1])
@@ -250,7 +250,7 @@ class JobSessions(Calls, DaemonCase):
                 process.do("marks", kind=attach_client.STEP_END, value=step)
             final = self.stop(session)
             self.assertEqual((int(final["marks"]), int(final["dropped_marks"])), (6, 0))
-            dump = prof_reader.whole(final["dump_path"], finished=True)
+            dump = prof_reader.read_valid(final["dump_path"], finished=True)
             marks = prof_reader.marks_tsv(final["dump_path"])
             self.assertEqual([(m["kind"], m["name"], m["value"]) for m in marks], [
                 ("push", "forward pass", "0"), ("pop", "", "0"), ("step_begin", "", "7"),
@@ -307,7 +307,7 @@ class JobSessions(Calls, DaemonCase):
             counting.step(12, False)
             final = self.until(session_id, "STATE_DONE")
             self.assertEqual((final["reason"], final["steps_done"]), ("2 steps (11..12)", 2))
-            dump = prof_reader.whole(final["dump_path"], finished=True)
+            dump = prof_reader.read_valid(final["dump_path"], finished=True)
             keys = [r.key for r in dump[(0, "ts_track.data")].records]
             self.assertEqual(keys, [("begin", 11), ("end", 11), ("begin", 12), ("end", 12)])
             self.assertEqual((dump.manifest["session"]["start_step"],
@@ -335,7 +335,7 @@ class JobSessions(Calls, DaemonCase):
             session = self.until(session_id, "STATE_RUNNING")
             self.assertEqual(session["started_ns"], str(at_ns))
             self.daemon.until_records(session_id, 20)
-            dump = prof_reader.whole(self.stop(session_id)["dump_path"])
+            dump = prof_reader.read_valid(self.stop(session_id)["dump_path"])
             # The driver timestamps with the points of its own grid: the first may lie a period before.
             for record in dump[(0, "hccs.data")].records:
                 self.assertGreater(record.wall, at_ns - 20_000_000)
@@ -423,7 +423,7 @@ class Restarts(Calls, unittest.TestCase):
                 eventually(lambda: [m["name"] for m in prof_reader.marks_tsv(
                     session["dump_path"])] == ["before"])
                 self.daemon.kill()
-                dump = prof_reader.whole(session["dump_path"], finished=False)
+                dump = prof_reader.read_valid(session["dump_path"], finished=False)
                 self.daemon.start()
                 # It continues as another segment, for its process lives.
                 eventually(lambda: self.get(session["session_id"])["state"] == "STATE_RUNNING", what="it runs again")

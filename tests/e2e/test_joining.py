@@ -28,7 +28,7 @@ class Joining(Calls, DaemonCase):
         # Its processes have ended, and so it has.
         final = d.until_state(session, "done")
         self.assertIn("all processes of the job have ended", final["reason"])
-        dump = prof_reader.whole(final["dump_path"], finished=True)
+        dump = prof_reader.read_valid(final["dump_path"], finished=True)
         self.assertGreater(len(dump[(1, "hccs.data")].records), 20)
 
     def test_a_session_that_waited_resumes_with_the_devices_of_its_job(self):
@@ -68,7 +68,7 @@ class Joining(Calls, DaemonCase):
                 second.step(7, False)
                 final = self.stop(session)
         self.assertEqual((final["state"], final["devices"]), ("STATE_DONE", [0, 1]))
-        dump = prof_reader.whole(final["dump_path"], finished=True)
+        dump = prof_reader.read_valid(final["dump_path"], finished=True)
         first, second = (dump[(device, "hccs.data")].records for device in (0, 1))
         self.assertGreater(len(second), 20)
         # It has nothing of the time before it joined, and both are on one clock.

@@ -72,7 +72,7 @@ class A2(OptionCase):
         ran = {o["collector"] for o in session["outcomes"] if o["result"] == "finished"}
         self.assertLessEqual({"hbm", "llc", "npu_mem", "nic", "roce", "hccs", "pcie", "dvpp",
                               "soc_profile", "host_cpu", "host_mem", "aicore_freq"}, ran)
-        dump = prof_reader.whole(session["dump_path"])
+        dump = prof_reader.read_valid(session["dump_path"])
         self.assertEqual(self.manifest_options(dump), effective)
         sample = dump.devices[0]["sample"]
         self.assertEqual(sample["io_sampling_interval"], 12)
@@ -144,7 +144,7 @@ class A2(OptionCase):
             self.assertEqual(outcomes[key, None]["detail"], NEEDS_PROCESS)
             self.assertIn(NEEDS_PROCESS, self.effective(session)[key]["note"])
         self.assertNotIn(("hccl", None), outcomes)
-        dump = prof_reader.whole(session["dump_path"])
+        dump = prof_reader.read_valid(session["dump_path"])
         for sample in (dump.devices[0]["sample"], dump.host["sample"]):
             for key in ("taskTrace", "taskTime", "ts_fw_training", "ai_core_profiling",
                         "l2CacheTaskProfiling", "runtimeApi", "msproftx"):
@@ -269,7 +269,7 @@ class Attached(OptionCase):
         self.assertEqual(final["state"], "done")
         self.assertGreater(final["marks"], 0)
         self.assertEqual(self.outcomes(final)["msproftx", None]["result"], "finished")
-        dump = prof_reader.whole(final["dump_path"])
+        dump = prof_reader.read_valid(final["dump_path"])
         self.assertEqual(dump.host["sample"]["msproftx"], "on")
         self.assertEqual(self.manifest_options(dump)["msproftx"]["note"], "")
 

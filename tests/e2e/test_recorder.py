@@ -31,7 +31,7 @@ def until_held(daemon, seconds):
 class RecorderCase(DaemonCase):
     def read(self, session):
         self.assertEqual(session["state"], "done")
-        dump = prof_reader.whole(session["dump_path"])
+        dump = prof_reader.read_valid(session["dump_path"])
         verified = self.daemon.run("verify", session["dump_path"])
         self.assertEqual(verified.returncode, 0, verified.stdout)
         return dump
@@ -100,7 +100,7 @@ class Past(RecorderCase):
             fetched = self.daemon.ctl("fetch", session["session_id"], "--out", out)
             self.assertEqual(prof_reader.read(fetched["path"]).problems, [])
             both = self.daemon.ctl("dump", "--last", "1s", "--devices", "1", "--out", out)
-            again = prof_reader.whole(both["fetched_to"])
+            again = prof_reader.read_valid(both["fetched_to"])
             self.assertEqual(set(again.devices), {1})
         self.daemon.ctl("rm", session["session_id"])
         self.assertFalse(os.path.exists(session["dump_path"]))
@@ -308,7 +308,7 @@ class Limits(unittest.TestCase):
             self.assertLessEqual(recorder["held_bytes"], memory_mb << 20)
             self.assertLessEqual(recorder["held_ns"] / 1e9, seconds)
             session = daemon.ctl("dump")
-            dump = prof_reader.whole(session["dump_path"])
+            dump = prof_reader.read_valid(session["dump_path"])
             self.assertGreater(session["records"], 100)
             self.assertTrue(prof_reader.samples_tsv(session["dump_path"]))
             return session, dump

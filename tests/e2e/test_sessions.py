@@ -34,7 +34,7 @@ class Sessions(DaemonCase):
         self.assertEqual(final["reason"], "duration")
         self.assertEqual(final["duration_ms"], 700)
         self.assertGreaterEqual(final["ended_ns"] - final["started_ns"], 600_000_000)
-        prof_reader.whole(final["dump_path"])
+        prof_reader.read_valid(final["dump_path"])
 
     def test_end_with_pid(self):
         with subprocess.Popen(["sleep", "600"]) as process:
@@ -101,7 +101,7 @@ class Sessions(DaemonCase):
         self.assertTrue(results[("pcie", 1)]["detail"])
         self.daemon.until_records(answer["session_id"], 20)
         self.daemon.ctl("stop", answer["session_id"])
-        dump = prof_reader.whole(self.daemon.show(answer["session_id"])["dump_path"])
+        dump = prof_reader.read_valid(self.daemon.show(answer["session_id"])["dump_path"])
         self.assertIn((0, "pcie.data"), dump.channels)
         self.assertNotIn((1, "pcie.data"), dump.channels)
         entry = next(c for c in dump.manifest["channels"]
@@ -215,7 +215,7 @@ class Sessions(DaemonCase):
                          (7, "done", "runner"))
         final = self.daemon.show(facts["session_id"])
         self.assertEqual(final["state"], "done")
-        dump = prof_reader.whole(final["dump_path"])
+        dump = prof_reader.read_valid(final["dump_path"])
         self.assertGreater(len(dump[(0, "hccs.data")]), 5)
 
     def test_run_of_steps(self):

@@ -34,7 +34,7 @@ class Sharing(DaemonCase):
             self.daemon.ctl("stop", session["session_id"])
             final = self.daemon.show(session["session_id"])
             self.assertEqual(final["state"], "done")
-            dump = prof_reader.whole(final["dump_path"])
+            dump = prof_reader.read_valid(final["dump_path"])
             result.append((final, dump))
         return result
 

@@ -178,7 +178,7 @@ class Tenants(UsersCase):
                                       "--host-sys", "cpu,mem")
                 self.daemon.until_records(session["session_id"], 20)
                 self.ctl_as(BOB, "stop", session["session_id"])
-                dump = prof_reader.whole(self.daemon.show(session["session_id"])["dump_path"])
+                dump = prof_reader.read_valid(self.daemon.show(session["session_id"])["dump_path"])
                 seen = {line.split()[0] for record in dump[(-1, "host_cpu.data")].records
                         for line in record.values["lines"][1:]}
                 self.assertIn(str(bobs.pid), seen)

@@ -338,7 +338,7 @@ def read(path, finished=None):
     return dump
 
 
-def whole(path, finished=None):
+def read_valid(path, finished=None):
     """The same of a directory that has no problem."""
     dump = read(path, finished)
     if dump.problems:
