@@ -19,6 +19,13 @@ TEST_F(ArchiveTest, NothingWaits) {
   EXPECT_EQ(out(), "0 archived, 0 failed, 0 wait\n");
 }
 
+// None is due: after a failure, or because another process has them. "code 0, or 5 if a dump was not loaded" (docs/profctl.md).
+TEST_F(ArchiveTest, WhatWaitsOnWasNotLoaded) {
+  daemon_.archive.set_waiting(2);
+  EXPECT_EQ(Run({"archive", "--once", "--work-dir", dir_ / "work"}), 5) << err();
+  EXPECT_EQ(out(), "0 archived, 0 failed, 2 wait\n");
+}
+
 // Not allowed is code 3 (docs/profctl.md), also where the folder is the first that is not.
 TEST_F(ArchiveTest, AFolderOfOthersIsARefusal) {
   const std::string closed = dir_ / "closed";

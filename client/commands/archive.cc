@@ -161,7 +161,7 @@ class Archiver {
       LogProblem(taken.ok() ? "" : taken.status().message());
       (void)Wait(every_ms_);
     }
-    return failed_ > 0 ? kExitPartial : kExitOk;
+    return failed_ > 0 || options_.once ? kExitPartial : kExitOk;
   }
 
  private:
@@ -185,7 +185,8 @@ class Archiver {
     if (!context_.json) {
       context_.io.out << fmt::format("{} archived, {} failed, {} wait\n", loaded_, failed_, last.waiting());
     }
-    return failed_ > 0 ? kExitPartial : kExitOk;
+    // What waits was not loaded: it pauses after a failure, or another process has it.
+    return failed_ > 0 || last.waiting() > 0 ? kExitPartial : kExitOk;
   }
 
   void Handle(ProfdApi& api, const v1::ArchiveUpload& upload) {
