@@ -189,7 +189,7 @@ int AskAll(Fleet* fleet, const FleetQuestion& question);
 
 struct FleetFetch {
   std::string job_id;
-  // Created if missing; its parent must exist.
+  // Created if missing, with its parents.
   std::string out;
   // Sessions, or starts by their fleet id; empty = all of the job.
   std::set<std::string> ids = {};

@@ -202,7 +202,7 @@ int RunAndReport(const FleetCommand& command, v1::SessionSpec request,
   auto report = FetchFromAll(fleet, {job, command.fetch.out, std::move(ids)});
   if (report.ok()) return PrintReport(environment.io, environment.clock, command.json, *report);
   environment.io.err << "profctl: " << PrintableLines(report.status().ToString()) << std::endl;
-  return kExitInternal;
+  return ExitCodeFor(report.status().code());
 }
 
 // The same files for every node, which may have a name of its own.

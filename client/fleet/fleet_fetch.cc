@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -341,8 +342,12 @@ class Fetcher {
 }  // namespace
 
 Result<FleetReport> FetchFromAll(Fleet* fleet, const FleetFetch& wanted) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(wanted.out).parent_path(), error);
+  // Whether they could be made is seen here.
   RETURN_IF_ERROR(MakeDirectory(wanted.out));
-  if (access(wanted.out.c_str(), W_OK | X_OK) != 0) return Status::FromErrno(errno, wanted.out);
+  // With the slash: a file of this name is no directory.
+  if (access((wanted.out + "/").c_str(), W_OK | X_OK) != 0) return Status::FromErrno(errno, wanted.out);
   return Fetcher(fleet, wanted).Run();
 }
 

@@ -162,6 +162,22 @@ TEST_F(FleetTest, AnInterruptedFetchFailsWhereADumpIsMissing) {
   EXPECT_FALSE(report->nodes[0].ok());
 }
 
+// "created with its parents if missing" (docs/profctl.md).
+TEST_F(FleetTest, TheDirectoryOfAFetchIsCreatedWithItsParents) {
+  Make(1);
+  AddDump(0, "PROF_a", {0});
+  TempDir dir;
+  Fleet fleet = MakeFleet();
+  ASSERT_TRUE(FetchFromAll(&fleet, {"j", dir / "runs/today/j"}).ok());
+  EXPECT_EQ(ReadText(dir / "runs/today/j/rank_0/PROF_a/host/sample.json"), "data");
+  std::ofstream(dir / "file") << "mine";
+  for (const char* out : {"file", "file/j"}) {
+    const Status refused = FetchFromAll(&fleet, {"j", dir / out}).status();
+    EXPECT_THAT(refused.message(), HasSubstr("Not a directory")) << out;
+    EXPECT_EQ(ExitCodeFor(refused.code()), kExitRefused) << out;
+  }
+}
+
 // The sessions of one start are stopped and fetched by what they have in common.
 TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
   Make(3);
