@@ -24,6 +24,8 @@ struct ExportCommand;
 
 struct FetchedDump {
   v1::Session session;
+  // One of several of its session, named by the user, or of a session the node's list has forgotten.
+  bool by_name = false;
   // "3", "0-7"; empty when no process of the session has a known rank.
   std::string ranks;
   // Folder below --out, then the dump's own: "rank_3/PROF_000001_...".
@@ -191,7 +193,7 @@ struct FleetFetch {
   std::string job_id;
   // Created if missing, with its parents.
   std::string out;
-  // Sessions, or starts by their fleet id; empty = all of the job.
+  // Sessions, starts by their fleet id, or dumps; empty = all of the job.
   std::set<std::string> ids = {};
 };
 // Every finished dump of what was requested into out/rank_<r>/ (the node's name where no rank is known,

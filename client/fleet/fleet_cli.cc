@@ -67,7 +67,7 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
     bool job = command.fleet.fetch_job ? !command.fleet.fetch_job->empty()
                                          : command.fleet.source.slurm.has_value();
     if (id ? command.fleet.fetch_job.has_value() : !job) {
-      problems->push_back("fetch from many nodes needs --job JOB, or the id of a fleet or session");
+      problems->push_back("fetch from many nodes needs --job JOB, or the id of a fleet, a session or a dump");
     }
     if (command.fetch.wait || command.fetch.background || command.fetch.keep) {
       problems->push_back("--wait, --background and --keep are of one node; fetch from many once the sessions have ended");

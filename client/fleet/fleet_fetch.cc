@@ -77,6 +77,16 @@ std::string DumpNameOf(const v1::Session& session) {
   return name.ok() && name->size() == 1 ? name->front() : "";
 }
 
+// `kept`: a segment of the session, or a dump of it.
+template <class Kept>
+void SetDump(const Kept& kept, const std::string& path, v1::Session* session) {
+  v1::SessionStatus& status = *session->mutable_status();
+  status.set_dump_path(path);
+  status.set_dump_bytes(kept.bytes());
+  status.set_started_ns(kept.started_ns());
+  status.set_ended_ns(kept.ended_ns());
+}
+
 class Fetcher {
  public:
   Fetcher(Fleet* fleet, const FleetFetch& wanted)
@@ -103,10 +113,11 @@ class Fetcher {
     return fleet_.ForAll("asking", [this](size_t node, NodeCall* call) {
       v1::ListSessionsRequest request;
       request.set_job_id(wanted_.job_id);
-      auto list = call->api().ListSessions(request);
+      const auto sessions = call->api().ListSessions(request);
+      const auto dumps = sessions.ok() ? call->api().ListDumps() : sessions.status();
       NodeResult& result = report_.nodes[node];
-      result.status = call->Explain(list.status());
-      if (list.ok()) Sort(*list, &result);
+      result.status = call->Explain(dumps.status());
+      if (dumps.ok()) Sort(*sessions, *dumps, &result);
     });
   }
 
@@ -123,7 +134,7 @@ class Fetcher {
   }
 
   // What there is to fetch, and why the rest is not.
-  void Sort(const v1::ListSessionsResponse& list, NodeResult* result) const {
+  void Sort(const v1::ListSessionsResponse& list, const v1::ListDumpsResponse& kept, NodeResult* result) const {
     for (const v1::Session& session : list.sessions()) {
       if (session.status().dump_path().empty() || !Means(session)) continue;
       if (!IsFinal(session.status().state())) {
@@ -137,18 +148,41 @@ class Fetcher {
       for (int i = 0; i < dumps; ++i) {
         FetchedDump& dump = result->dumps.emplace_back();
         dump.session = session;
-        if (dumps > 1) {
-          dump.session.mutable_status()->set_dump_path(session.status().segments(i).dump_path());
-          dump.session.mutable_status()->set_dump_bytes(session.status().segments(i).bytes());
-        }
+        dump.by_name = dumps > 1;
+        if (dump.by_name) SetDump(session.status().segments(i), session.status().segments(i).dump_path(), &dump.session);
         dump.ranks = RanksOf(session);
         dump.status = {StatusCode::kCancelled, "not fetched: interrupted"};
       }
     }
+    AddOthers(list, kept, result);
     if (!result->dumps.empty() || result->partial) return;
     result->none = true;
     const bool any = std::ranges::any_of(list.sessions(), [this](const v1::Session& session) { return Means(session); });
     result->note = any ? "its sessions of " + What() + " have no dump" : "no session of " + What();
+  }
+
+  // Dumps that are named, and those of sessions the list has forgotten: whose ranks and offsets are in their manifests only.
+  void AddOthers(const v1::ListSessionsResponse& list, const v1::ListDumpsResponse& kept, NodeResult* result) const {
+    std::map<std::string, const v1::Session*> sessions;
+    for (const v1::Session& session : list.sessions()) sessions[session.session_id()] = &session;
+    std::set<std::string> chosen;
+    for (const FetchedDump& dump : result->dumps) chosen.insert(DumpNameOf(dump.session));
+    for (const v1::Dump& dump : kept.dumps()) {
+      const auto session = sessions.find(dump.session_id());
+      const bool forgotten = session == sessions.end() && (wanted_.ids.empty() ? dump.job_id() == wanted_.job_id : wanted_.ids.contains(dump.session_id()));
+      if (!IsFinal(dump.state()) || chosen.contains(dump.name()) || !(forgotten || wanted_.ids.contains(dump.name()))) continue;
+      FetchedDump& other = result->dumps.emplace_back();
+      if (session != sessions.end()) other.session = *session->second;
+      other.by_name = true;
+      other.session.set_session_id(dump.session_id());
+      other.session.mutable_spec()->mutable_target()->set_job_id(dump.job_id());
+      SetDump(dump, dump.name(), &other.session);
+      other.ranks = RanksOf(other.session);
+      other.status = {StatusCode::kCancelled, "not fetched: interrupted"};
+    }
+    if (!kept.incomplete() || !(wanted_.ids.empty() || result->dumps.empty())) return;
+    result->partial = true;
+    if (result->note.empty()) result->note = "it still looks through dumps of an earlier run of profd: try again";
   }
 
   // "rank_3" where only one node has it, "rank_3_node7" where several claim it. Dumps of earlier fetches stay where they are.
@@ -230,7 +264,7 @@ class Fetcher {
     std::random_device random;
     std::string staging = fmt::format("{}/.part-{:08x}{:08x}", folder, random(), random());
     DumpSink sink(staging);
-    Status status = Receive(call, dump->session, &sink);
+    Status status = Receive(call, *dump, &sink);
     if (status.ok() && sink.name() != name) status = DataLoss("another dump than announced was received");
     if (status.ok() &&
         renameat2(AT_FDCWD, sink.path().c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
@@ -247,12 +281,12 @@ class Fetcher {
     return status;
   }
 
-  static Status Receive(NodeCall* call, const v1::Session& session, DumpSink* sink) {
+  static Status Receive(NodeCall* call, const FetchedDump& dump, DumpSink* sink) {
     v1::FetchDumpRequest request;
-    if (session.status().segments_size() > 1) {
-      request.set_dump(DumpNameOf(session));
+    if (dump.by_name) {
+      request.set_dump(DumpNameOf(dump.session));
     } else {
-      request.set_session_id(session.session_id());
+      request.set_session_id(dump.session.session_id());
     }
     Status written;
     Status status = call->api().FetchDump(request, [&](const v1::DumpChunk& chunk) {

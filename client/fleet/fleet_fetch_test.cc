@@ -162,6 +162,73 @@ TEST_F(FleetTest, AnInterruptedFetchFailsWhereADumpIsMissing) {
   EXPECT_FALSE(report->nodes[0].ok());
 }
 
+// "gets every finished dump of the job" (docs/many-nodes.md): the list forgets sessions (limits.keep_finished), the disk does not.
+TEST_F(FleetTest, DumpsOfForgottenSessionsAreFetched) {
+  Make(3);
+  AddDump(0, "PROF_a", {3});
+  AddDump(1, "PROF_b");
+  AddDump(2, "PROF_c");
+  for (size_t node : {size_t{1}, size_t{2}}) Node(node).sessions.clear();
+  Keep(0, "PROF_a", "j", v1::Session::STATE_DONE);
+  Keep(1, "PROF_b", "j", v1::Session::STATE_INTERRUPTED);
+  Keep(1, "PROF_written", "j", v1::Session::STATE_RUNNING);
+  Keep(2, "PROF_c", "another", v1::Session::STATE_DONE);
+  TempDir dir;
+  Fleet fleet = MakeFleet();
+  auto report = FetchFromAll(&fleet, {"j", dir.path()});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Print(*report), kExitOk) << out_.str();
+  EXPECT_EQ(ReadText(dir / "n01/PROF_b/host/sample.json"), "data");
+  const Json index = Json::parse(ReadText(dir / "fleet.json"), nullptr, false);
+  ASSERT_EQ(index["dumps"].size(), 2u) << index;
+  EXPECT_EQ(index["dumps"][0]["dump"], "rank_3/PROF_a");
+  EXPECT_EQ(index["dumps"][1]["session_id"], "id-PROF_b");
+  EXPECT_EQ(index["dumps"][1]["job_id"], "j");
+  EXPECT_EQ(index["dumps"][1]["ended_ns"], 2000);
+  EXPECT_TRUE(report->nodes[2].none);
+  // Some may not be in its list yet.
+  Node(1).kept.set_incomplete(true);
+  EXPECT_EQ(Print(*FetchFromAll(&fleet, {"j", dir.path()})), kExitPartial);
+  EXPECT_THAT(out_.str(), HasSubstr("try again"));
+}
+
+TEST_F(FleetTest, ADumpIsFetchedByItsName) {
+  Make(2);
+  AddDump(0, "PROF_a", {3});
+  Keep(0, "PROF_a", "j", v1::Session::STATE_DONE);
+  AddDump(1, "PROF_b", {4});
+  Keep(1, "PROF_b", "j", v1::Session::STATE_DONE);
+  TempDir dir;
+  Fleet fleet = MakeFleet();
+  auto report = FetchFromAll(&fleet, {"", dir.path(), {"PROF_a"}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Print(*report), kExitOk) << out_.str();
+  EXPECT_EQ(ReadText(dir / "rank_3/PROF_a/host/sample.json"), "data");
+  EXPECT_FALSE(std::filesystem::exists(dir / "rank_4"));
+  ASSERT_EQ(Node(0).fetches.size(), 1u);
+  EXPECT_EQ(Node(0).fetches[0].dump(), "PROF_a");
+}
+
+TEST_F(FleetTest, ASegmentHasTimesOfItsOwn) {
+  Make(1);
+  AddDump(0, "PROF_a");
+  v1::SessionStatus& status = *Node(0).sessions[0].mutable_status();
+  status.set_started_ns(10);
+  status.set_ended_ns(90);
+  for (int64_t begin_ns : {10, 50}) {
+    v1::Segment& segment = *status.add_segments();
+    segment.set_dump_path(begin_ns == 10 ? "/var/lib/profd/PROF_a" : "/var/lib/profd/PROF_b");
+    segment.set_started_ns(begin_ns);
+    segment.set_ended_ns(begin_ns + 30);
+  }
+  TempDir dir;
+  Fleet fleet = MakeFleet();
+  ASSERT_TRUE(FetchFromAll(&fleet, {"j", dir.path()}).ok());
+  const Json index = Json::parse(ReadText(dir / "fleet.json"), nullptr, false);
+  EXPECT_EQ(index["dumps"][0]["started_ns"], 10);
+  EXPECT_EQ(index["dumps"][0]["ended_ns"], 40);
+}
+
 // "created with its parents if missing" (docs/profctl.md).
 TEST_F(FleetTest, TheDirectoryOfAFetchIsCreatedWithItsParents) {
   Make(1);

@@ -30,6 +30,8 @@ struct FakeNode {
   std::vector<v1::Session> sessions;
   std::vector<std::string> stopped;
   std::deque<v1::DumpChunk> dump;
+  v1::ListDumpsResponse kept;
+  std::vector<v1::FetchDumpRequest> fetches;
   // How FetchDump ends, and what happens before.
   Status dump_end;
   std::function<void()> on_dump_sent;
@@ -144,8 +146,13 @@ class NodeApi final : public DeafApi {
     if (node_.archive_answers.size() > 1) node_.archive_answers.pop_front();
     return answer;
   }
-  Status FetchDump(const v1::FetchDumpRequest&, const Receive<v1::DumpChunk>& receive) override {
+  Result<v1::ListDumpsResponse> ListDumps() override {
     RETURN_IF_ERROR(Reach());
+    return node_.kept;
+  }
+  Status FetchDump(const v1::FetchDumpRequest& request, const Receive<v1::DumpChunk>& receive) override {
+    RETURN_IF_ERROR(Reach());
+    node_.fetches.push_back(request);
     for (const v1::DumpChunk& chunk : node_.dump) {
       if (!receive(chunk)) return Status::Ok();
     }
@@ -221,6 +228,16 @@ class FleetTest : public ::testing::Test {
     chunk.set_data("data");
     chunk.set_last(true);
     Node(node).dump = {chunk};
+  }
+  // What is on the node's disk.
+  void Keep(size_t node, const std::string& name, const std::string& job, v1::Session::State state) {
+    v1::Dump& dump = *Node(node).kept.add_dumps();
+    dump.set_name(name);
+    dump.set_session_id("id-" + name);
+    dump.set_job_id(job);
+    dump.set_state(state);
+    dump.set_started_ns(1000);
+    dump.set_ended_ns(2000);
   }
 
   FakeCluster cluster_;
