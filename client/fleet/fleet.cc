@@ -97,9 +97,8 @@ Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std
     }
   }
   if (fleets.empty()) return sessions;
-  v1::ListSessionsRequest request;
-  request.set_active_only(true);
-  auto list = api.ListSessions(request);
+  // Ended ones, too: the answer is how they ended.
+  auto list = api.ListSessions({});
   if (!list.ok()) return list.status();
   for (const v1::Session& session : list->sessions()) {
     auto fleet = session.spec().metadata().find(kFleetId);
@@ -108,7 +107,7 @@ Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std
     }
   }
   if (sessions.empty()) {
-    return NotFound(fmt::format("no running session of {}", fmt::join(fleets, ", ")));
+    return NotFound(fmt::format("no session of {}", fmt::join(fleets, ", ")));
   }
   return sessions;
 }
@@ -160,7 +159,7 @@ void CheckStopped(const FleetStop& wanted, FleetReport* report) {
     }
   }
   if (missing.empty() || missing.size() == all) return;
-  report->warnings.push_back(fmt::format("no node has a running session {}", fmt::join(missing, ", ")));
+  report->warnings.push_back(fmt::format("no node has a session {}", fmt::join(missing, ", ")));
   report->incomplete = true;
 }
 

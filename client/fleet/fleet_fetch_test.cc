@@ -266,6 +266,9 @@ TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
   FleetReport stopped = StopOnAll(&fleet, {{id}, "", false});
   EXPECT_EQ(Print(stopped), kExitOk);
   for (size_t node = 0; node < 3; ++node) EXPECT_EQ(Node(node).stopped.size(), 1u) << node;
+  // "For a session that has ended, the answer is how it ended" (docs/profctl.md).
+  EXPECT_EQ(Print(StopOnAll(&fleet, {{id}, "", false})), kExitOk);
+  EXPECT_THAT(out_.str(), HasSubstr("done"));
   EXPECT_EQ(Print(StopOnAll(&fleet, {{std::string(16, '0')}, "", false})), kExitNotFound);
   TempDir dir;
   auto report = FetchFromAll(&fleet, {"", dir / "all", {id}});

@@ -113,7 +113,7 @@ class NodeApi final : public DeafApi {
     std::lock_guard lock(cluster_.mutex);
     for (v1::Session& session : node_.sessions) {
       if (session.session_id() != request.session_id()) continue;
-      node_.stopped.push_back(request.session_id());
+      if (session.status().state() != v1::Session::STATE_DONE) node_.stopped.push_back(request.session_id());
       session.mutable_status()->set_state(v1::Session::STATE_DONE);
       return session;
     }
