@@ -106,9 +106,8 @@ Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std
       sessions.push_back(session.session_id());
     }
   }
-  if (sessions.empty()) {
-    return NotFound(fmt::format("no session of {}", fmt::join(fleets, ", ")));
-  }
+  // The node answers: not found, or to a viewer that it may not stop anything.
+  if (sessions.empty()) sessions.assign(fleets.begin(), fleets.end());
   return sessions;
 }
 

@@ -269,7 +269,10 @@ TEST_F(FleetTest, AFleetIdMeansItsSessionsOnEveryNode) {
   // "For a session that has ended, the answer is how it ended" (docs/profctl.md).
   EXPECT_EQ(Print(StopOnAll(&fleet, {{id}, "", false})), kExitOk);
   EXPECT_THAT(out_.str(), HasSubstr("done"));
-  EXPECT_EQ(Print(StopOnAll(&fleet, {{std::string(16, '0')}, "", false})), kExitNotFound);
+  // The nodes have been asked: "A viewer's stop is refused in each form" (docs/profctl.md).
+  const FleetReport unknown = StopOnAll(&fleet, {{std::string(16, '0')}, "", false});
+  EXPECT_EQ(Print(unknown), kExitNotFound);
+  EXPECT_THAT(unknown.nodes[0].note, HasSubstr("no session " + std::string(16, '0')));
   TempDir dir;
   auto report = FetchFromAll(&fleet, {"", dir / "all", {id}});
   ASSERT_TRUE(report.ok());
