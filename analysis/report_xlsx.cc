@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "base/text.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -183,7 +185,7 @@ class Book {
         ' ');
     name = Cut(Valid(name), kMostName);
     std::string unique = name;
-    for (int number = 2; !names_.insert(LowerOf(unique)).second; ++number) {
+    for (int number = 2; !names_.insert(LowerCase(unique)).second; ++number) {
       const std::string end = fmt::format(" ({})", number);
       unique = Cut(name, kMostName - end.size()) + end;
     }

@@ -125,7 +125,7 @@ class Looker {
     const std::vector<Shape> outputs = ShapesOf(rank_.TextOf(op.output_shapes));
     const auto mod = static_cast<int64_t>(Limit("attention_multiple"));
     const Shape& first = inputs.front();
-    const bool varlen = LowerOf(rank_.TextOf(op.name)).find("varlen") != std::string::npos;
+    const bool varlen = LowerCase(rank_.TextOf(op.name)).find("varlen") != std::string::npos;
     int64_t head = first[2];
     int64_t length = mod;
     if (!varlen && first.size() == 4) {
@@ -175,7 +175,7 @@ std::vector<Row> RowsOf(const Rank& rank, const Looker& looker) {
     if (group.op == nullptr || group.op->counted_ns <= 0) continue;
     const std::string_view type = rank.TextOf(group.op->type);
     const std::string_view core = rank.TextOf(group.op->core);
-    if (core == "AI_CORE" && LowerOf(type).find("matmul") != std::string::npos) {
+    if (core == "AI_CORE" && LowerCase(type).find("matmul") != std::string::npos) {
       const bool large = looker.Megabytes(*group.op) * static_cast<double>(group.calls) >= looker.Limit("cube_mb");
       if (large) rows.push_back({"cube", group, looker.Cube(*group.op)});
     } else if (type == "FlashAttentionScore" || type == "FlashAttentionScoreGrad") {

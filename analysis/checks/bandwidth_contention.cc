@@ -2,6 +2,7 @@
 
 #include "analysis/checks/check.h"
 #include "analysis/times.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -16,7 +17,7 @@ struct Slow {
 std::optional<Finding> CheckBandwidthContention(const CheckInput& input) {
   const Rank& rank = input.rank;
   std::vector<bool> multiplies(rank.operators.size());
-  for (size_t i = 0; i < rank.operators.size(); ++i) multiplies[i] = LowerOf(rank.TextOf(rank.operators[i].type)).find("matmul") != std::string::npos;
+  for (size_t i = 0; i < rank.operators.size(); ++i) multiplies[i] = LowerCase(rank.TextOf(rank.operators[i].type)).find("matmul") != std::string::npos;
   std::vector<Interval> kernels;
   for (const Execution& each : rank.executions) {
     if (multiplies[static_cast<size_t>(each.op)]) kernels.push_back({each.start_ns, each.end_ns});

@@ -163,7 +163,6 @@ std::string_view ApiOf(std::string_view name);
 Json RatioOf(double mine, double other);
 // Not one operator was compiled for a static shape.
 bool ShapesAreDynamic(const Rank& rank);
-std::string LowerOf(std::string_view text);
 // "rank 3 on node7", "device 0"
 std::string NameOf(const Rank& rank);
 

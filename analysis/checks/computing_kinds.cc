@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/checks/check.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -47,7 +48,7 @@ bool Holds(std::string_view text, std::string_view word) {
 }
 
 std::optional<ComputingKind> KindOfHostOperator(std::string_view name) {
-  const std::string lower = LowerOf(name);
+  const std::string lower = LowerCase(name);
   const auto found = std::ranges::find_if(
       kHostWords, [&lower](const KindWord& each) { return Holds(lower, each.word); });
   return found == kHostWords.end() ? std::nullopt : std::optional(found->kind);
@@ -115,8 +116,8 @@ class OperatorKinds {
 
   // What precedes the operator of the framework.
   std::optional<ComputingKind> First(const Operator& op) const {
-    const std::string type = LowerOf(rank_.TextOf(op.type));
-    const std::string name = LowerOf(rank_.TextOf(op.name));
+    const std::string type = LowerCase(rank_.TextOf(op.type));
+    const std::string name = LowerCase(rank_.TextOf(op.name));
     if (Holds(type, "pagedattention")) return ComputingKind::kPageAttention;
     if (name.starts_with("aclnninplacecopy") && Holds(name, "tensormove"))
       return ComputingKind::kTensorMove;
@@ -126,7 +127,7 @@ class OperatorKinds {
   }
 
   ComputingKind ByType(const Operator& op) const {
-    const std::string type = LowerOf(rank_.TextOf(op.type));
+    const std::string type = LowerCase(rank_.TextOf(op.type));
     if (Holds(type, "flashattention") || Holds(type, "fusedinferattention"))
       return ComputingKind::kFlashAttention;
     if (type.starts_with("conv")) return ComputingKind::kConv;

@@ -5,6 +5,7 @@
 
 #include "analysis/checks/check.h"
 #include "analysis/views/views.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -55,7 +56,7 @@ std::optional<Finding> CheckDataloader(const CheckInput& input) {
   for (const Slice& slice : rank.slices) {
     const auto [it, is_new] = lower.try_emplace(slice.name);
     if (is_new) {
-      std::string name = LowerOf(rank.TextOf(slice.name));
+      std::string name = LowerCase(rank.TextOf(slice.name));
       if (name.find("dataloader") != std::string::npos) it->second = name;
     }
     const int64_t ns = slice.end_ns - slice.start_ns;

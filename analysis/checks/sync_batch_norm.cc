@@ -1,5 +1,7 @@
 #include "analysis/checks/check.h"
 
+#include "base/text.h"
+
 namespace profd::analysis {
 namespace {
 
@@ -39,7 +41,7 @@ torch.nn.SyncBatchNorm.forward = forward)";
 }  // namespace
 
 std::optional<Finding> CheckSyncBatchNorm(const CheckInput& input) {
-  const Calls calls = CallsOf(input, [](std::string_view name) { return LowerOf(name) == "syncbatchnorm"; });
+  const Calls calls = CallsOf(input, [](std::string_view name) { return LowerCase(name) == "syncbatchnorm"; });
   if (static_cast<double>(calls.count) < input.limits.At("sync_batch_norm", "count")) return std::nullopt;
   const double ms = Ms(calls.ns);
   Finding finding;
