@@ -17,6 +17,8 @@ constexpr int64_t kStepTid = 1 << 30;
 constexpr int64_t kTidMask = kStepTid - 1;
 // Nor are ranges that do not nest. Above any thread id of Linux.
 constexpr int64_t kRangeTid = 1 << 29;
+// Above what Linux has as thread ids.
+constexpr int64_t kNextProcess = 1 << 22;
 
 std::string Micros(int64_t t_ns) {
   char text[32];
@@ -56,11 +58,20 @@ void AddRecordedArgs(const Event& event, Slice* slice) {
   slice->integers.emplace_back("Message_type", recorded.message_type);
 }
 
+// Numbers of threads are those of the process's own pid namespace: processes in containers have the same ones.
+int64_t ThreadTid(const Event& event, const DumpInfo& dump) {
+  if (!dump.manifest) return event.tid & kTidMask;
+  const std::vector<ManifestProcess>& processes = dump.manifest->processes;
+  const auto process = std::ranges::find(processes, event.pid, &ManifestProcess::pid);
+  if (process == processes.begin() || process == processes.end()) return event.tid & kTidMask;
+  return (event.tid & (kNextProcess - 1)) + (process - processes.begin()) % (kRangeTid / kNextProcess) * kNextProcess;
+}
+
 Slice OfMark(const Event& event, const DumpInfo& dump) {
   Slice slice;
   slice.kind = event.kind == EventKind::kMark ? Slice::Kind::kInstant : Slice::Kind::kSlice;
   slice.process = &kMarksProcess;
-  slice.tid = event.tid & kTidMask;
+  slice.tid = ThreadTid(event, dump);
   slice.track = fmt::format("thread {}", event.tid);
   slice.track_order = 1;
   slice.name = event.name;

@@ -44,6 +44,21 @@ TEST(SlicesTest, RowsSayWhichRankAndProgramTheyAreOf) {
   EXPECT_EQ(SlicesOf(event, dump)[0].thread, "rank 5, pid 10: thread 8");
 }
 
+// docs/dumps.md: a thread is a number in the process's own pid namespace.
+TEST(SlicesTest, ThreadsOfProcessesWithTheSameNumberHaveRowsOfTheirOwn) {
+  DumpInfo dump;
+  dump.manifest.emplace().processes = {{7, 0, true, {0}, "train.py"}, {9, 1, true, {1}, "train.py"}};
+  Event event{EventKind::kRange, 5000, 2000, -1, 7, 1, "forward", 0, {}};
+  EXPECT_EQ(SlicesOf(event, dump)[0].tid, 1);
+  event.pid = 9;
+  const int64_t second = SlicesOf(event, dump)[0].tid;
+  EXPECT_NE(second, 1);
+  event.kind = EventKind::kMark;
+  EXPECT_EQ(SlicesOf(event, dump)[0].tid, second) << "of one thread";
+  event.tid = 2;
+  EXPECT_NE(SlicesOf(event, dump)[0].tid, second);
+}
+
 TEST(SlicesTest, RangesThatDoNotNestHaveRowsOfTheirOwn) {
   Event event{EventKind::kRange, 5000, 2000, -1, 7, 8, "all-reduce", 0, {}};
   event.domain = "communication";
