@@ -89,6 +89,7 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
   void FinishRows() {
     for (auto& [device, rows] : rows_) rows.Flush();
     stats_.clipped += open_.size();
+    stats_.unpaired += ended_.size();
   }
 
   bool DecodeRecord(const StoredKernel& r) {
@@ -132,11 +133,20 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
   static constexpr uint16_t kEnds = 4;
 
   // Of ranges: those that nothing ends go to the end of the session; when one began whose end is all there is, and what
-  // it is, is unknown.
+  // it is, is unknown. An end may be there before its begin: the vendor's buffers overtake each other (in-application 2.8).
   void CountHalf(const StoredMarker& r, uint16_t flag) {
     const std::tuple key(r.process, r.id, r.source);
-    if (flag == kBegins && open_.size() < kMaxOpen) open_.insert(key);
-    if (flag == kEnds && open_.erase(key) == 0) ++stats_.unpaired;
+    if (flag == kBegins) {
+      const auto end = ended_.find(key);
+      if (end != ended_.end() && end->second >= r.time_ns) {
+        ended_.erase(end);
+      } else if (open_.size() < kMaxOpen) {
+        open_.insert(key);
+      }
+    } else if (flag == kEnds && open_.erase(key) == 0) {
+      if (ended_.size() < kMaxOpen && ended_.emplace(key, r.time_ns).second) return;
+      ++stats_.unpaired;
+    }
   }
 
   static bool Plausible(int64_t start_ns, uint64_t duration_ns) {
@@ -172,6 +182,7 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
   Owners owners_;
   std::map<int, BatchBuilder> rows_;
   std::set<std::tuple<uint32_t, uint64_t, uint16_t>> open_;  // ranges by process, id and source
+  std::map<std::tuple<uint32_t, uint64_t, uint16_t>, int64_t> ended_;  // ends without a begin before them: when
   BatchBuilder* last_ = nullptr;
   uint16_t last_device_ = 0;
 };

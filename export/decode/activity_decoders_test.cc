@@ -158,8 +158,9 @@ TEST(ActivityDecoders, RangesThatCrossTheBorderOfTheSessionAreCounted) {
     return Bytes(StoredMarker{.time_ns = time_ns, .id = id, .name = 1, .domain = 0, .thread = 43, .stream = 4, .process = 42,
                               .flag = flag, .source = source, .device = 2, .logical_device = 0, .reserved = 0});
   };
-  run.Feed({half(1, 7, 4, 0) + half(2, 8, 16, 0) + half(3, 8, 16, 1) + half(4, 8, 32, 0) + half(5, 9, 1, 0)});
-  EXPECT_EQ(run.rows.size(), 5u);
+  run.Feed({half(1, 7, 4, 0) + half(2, 8, 16, 0) + half(3, 8, 16, 1) + half(4, 8, 32, 0) + half(5, 9, 1, 0) +
+            half(9, 10, 4, 0) + half(6, 10, 2, 0)});
+  EXPECT_EQ(run.rows.size(), 7u) << "also the range 10, whose end was handed over first";
   EXPECT_EQ(run.stats.unpaired, 1u) << "7, that the host ended";
   EXPECT_EQ(run.stats.clipped, 1u) << "8 on the device";
 }

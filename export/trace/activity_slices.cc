@@ -126,8 +126,14 @@ std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
   const Marker marker = MarkerOf(batch, row);
   last_marker_ns_ = std::max(last_marker_ns_, marker.t_ns);
   if (kind == 1) {
+    Slice range = SliceOf(batch, row, marker);
+    if (const auto end = ended_.find(key); end != ended_.end() && end->second >= marker.t_ns) {
+      range.dur_ns = end->second - marker.t_ns;
+      ended_.erase(end);
+      return range;
+    }
     if (open_.size() >= kMaxOpen) open_.clear();
-    open_[key] = {SliceOf(batch, row, marker), OwnerOf(batch, row)};
+    open_[key] = {std::move(range), OwnerOf(batch, row)};
     return std::nullopt;
   }
   if (kind != 2) {
@@ -137,7 +143,11 @@ std::optional<Slice> ActivitySlices::OfMarker(const Batch& batch, size_t row) {
   }
   // A range is of the thread that it began on.
   const auto begin = open_.find(key);
-  if (begin == open_.end()) return std::nullopt;
+  if (begin == open_.end()) {
+    if (ended_.size() >= kMaxOpen) ended_.clear();
+    ended_[key] = marker.t_ns;
+    return std::nullopt;
+  }
   Slice slice = std::move(begin->second.slice);
   open_.erase(begin);
   // The vendor's clock may step back (in-application 2.7).

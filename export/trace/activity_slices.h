@@ -70,8 +70,10 @@ class ActivitySlices {
     int64_t end_ns = 0;
   };
   std::map<std::pair<int64_t, int64_t>, Launch> launches_;
-  // Ranges that have begun, by pid, id and source.
+  // Ranges that have begun, by pid, id and source; and ends whose begin was not there before them: the vendor's buffers
+  // overtake each other (in-application 2.8).
   std::map<std::tuple<int64_t, int64_t, int64_t>, Owned> open_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> ended_;
   int64_t last_marker_ns_ = 0;
   // Those with a name by pid and id.
   std::map<std::pair<int64_t, int64_t>, Marker> marked_;

@@ -166,6 +166,19 @@ TEST_F(ActivitySlicesTest, TheDevicesHalfHasTheTextsOfTheHosts) {
   EXPECT_EQ(instant->name, "");
 }
 
+// The vendor's buffers overtake each other (in-application 2.8).
+TEST_F(ActivitySlicesTest, ARangeWhoseEndComesBeforeItsBegin) {
+  EXPECT_FALSE(Marker(-1, 160, "", 2, 7));
+  const std::optional<Slice> range = Marker(-1, 100, "forward", 1, 7);
+  ASSERT_TRUE(range);
+  EXPECT_EQ(range->name, "forward");
+  EXPECT_EQ(range->t_ns, 100);
+  EXPECT_EQ(range->dur_ns, 60);
+  EXPECT_FALSE(Marker(-1, 170, "", 2, 8));
+  EXPECT_FALSE(Marker(-1, 171, "another", 1, 8)) << "it began after that end";
+  EXPECT_EQ(slices_.OpenRanges(2, {}).size(), 1u);
+}
+
 // in-application 2.7: a negative duration is treated as 0.
 TEST_F(ActivitySlicesTest, ARangeThatEndsBeforeItsBeginHasNoLength) {
   EXPECT_FALSE(Marker(-1, 100, "forward", 1, 7));
