@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace profd::exporting {
 namespace {
@@ -97,11 +98,16 @@ ActivitySlices::Marker ActivitySlices::MarkerOf(const Batch& batch, size_t row) 
   Marker marker = {batch.t_ns[row], Text(batch, 0, row), Text(batch, 1, row), Cell(batch, row, "thread")};
   const auto key = std::pair(Cell(batch, row, "pid"), Cell(batch, row, "id"));
   if (!marker.name.empty()) {
-    if (marked_.size() >= kMaxOpen) marked_.clear();
+    if (marked_.size() >= kMaxOpen) marked_before_ = std::exchange(marked_, {});
     marked_[key] = marker;
-  } else if (const auto host = marked_.find(key); host != marked_.end()) {
+    return marker;
+  }
+  for (const auto* marked : {&marked_, &marked_before_}) {
+    const auto host = marked->find(key);
+    if (host == marked->end()) continue;
     marker.name = host->second.name;
     marker.domain = host->second.domain;
+    break;
   }
   return marker;
 }

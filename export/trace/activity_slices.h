@@ -75,8 +75,9 @@ class ActivitySlices {
   std::map<std::tuple<int64_t, int64_t, int64_t>, Owned> open_;
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> ended_;
   int64_t last_marker_ns_ = 0;
-  // Those with a name by pid and id.
+  // Those with a name by pid and id; and as many before them, since the device's halves come later.
   std::map<std::pair<int64_t, int64_t>, Marker> marked_;
+  std::map<std::pair<int64_t, int64_t>, Marker> marked_before_;
 };
 
 }  // namespace profd::exporting

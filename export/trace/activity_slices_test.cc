@@ -166,6 +166,16 @@ TEST_F(ActivitySlicesTest, TheDevicesHalfHasTheTextsOfTheHosts) {
   EXPECT_EQ(instant->name, "");
 }
 
+// in-application 2.6: the device's half follows when the device has reached it.
+TEST_F(ActivitySlicesTest, OfManyMarksTheLatestKeepTheirTextsForTheDevice) {
+  for (int64_t id = 1; id <= 65'537; ++id) EXPECT_TRUE(Marker(-1, id, "load", 0, id));
+  const std::optional<Slice> last = Marker(0, 70'000, "", 0, 65'537);
+  EXPECT_EQ(last->name, "load");
+  const std::optional<Slice> one_before = Marker(0, 70'000, "", 0, 65'536);
+  EXPECT_EQ(one_before->name, "load");
+  EXPECT_EQ(one_before->category, "user");
+}
+
 // The vendor's buffers overtake each other (in-application 2.8).
 TEST_F(ActivitySlicesTest, ARangeWhoseEndComesBeforeItsBegin) {
   EXPECT_FALSE(Marker(-1, 160, "", 2, 7));
