@@ -214,7 +214,7 @@ void Collector::EndAndHandOver() {
   for (const auto& [call, called] : {std::pair("aclprofStop", &stopped), std::pair("aclprofFinalize", &finalized)}) {
     if (called->ok() || state.code != 0) continue;
     state.code = called->code;
-    state.detail = std::string(call) + ": " + std::to_string(called->code) + " " + called->why +
+    state.detail = std::string(call) + ": " + std::to_string(called->code) + (called->why.empty() ? "" : " " + called->why) +
                    ": some files may be missing; the volume may be full: " + directory_.path();
   }
   if (ProfilerObserver::MetMspti()) AddTo(&state.detail, kMetMspti);
