@@ -114,26 +114,18 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
 
   void TakeEvent(const Event& event) override {
     if (!writer_.status().ok()) return;
-    std::vector<Slice> slices = SlicesOf(event, *shared_.plan.dumps[dump_]);
-    std::erase_if(slices, [](const Slice& slice) {
-      return slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep;
-    });
-    // Viewers take packets of one timestamp in their order: outer slices begin first, and what ends at
-    // a timestamp does so before the next one begins.
-    auto end_of = [](const Slice& slice) { return slice.t_ns + slice.dur_ns; };
-    std::ranges::stable_sort(slices, [&](const Slice& a, const Slice& b) {
-      return a.t_ns != b.t_ns ? a.t_ns < b.t_ns : end_of(a) > end_of(b);
-    });
-    std::vector<const Slice*> open;
-    for (const Slice& slice : slices) {
-      while (!open.empty() && end_of(*open.back()) <= slice.t_ns) {
-        PutEnd(end_of(*open.back()), SliceTrack(*open.back(), event));
-        open.pop_back();
+    for (Slice& slice : SlicesOf(event, *shared_.plan.dumps[dump_])) {
+      if (slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep) continue;
+      // Iterations may overlap, and an all-reduce goes on beyond the end of the backward pass.
+      if (slice.process == &kStepTraceProcess) {
+        const size_t lane = LaneOf(slice, event);
+        nested_.Add(lane, std::move(slice));
+        continue;
       }
-      PutBegin(slice, SliceTrack(slice, event));
-      if (slice.kind == Slice::Kind::kSlice) open.push_back(&slice);
+      const uint64_t track = SliceTrack(slice, event);
+      PutBegin(slice, track);
+      if (slice.kind == Slice::Kind::kSlice) PutEnd(slice.t_ns + slice.dur_ns, track);
     }
-    for (; !open.empty(); open.pop_back()) PutEnd(end_of(*open.back()), SliceTrack(*open.back(), event));
   }
 
   void Enter(const LayerThread& thread) override {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <thread>
@@ -11,6 +12,7 @@ namespace profd::exporting {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAre;
 
 // A reader of its own: knows the wire format and the public field numbers only.
 struct Field {
@@ -281,6 +283,39 @@ TEST_F(PerfettoFormatTest, SlicesBeginAndEnd) {
   EXPECT_EQ(reader.samples_[3].process, "NPU 0");
   EXPECT_EQ(reader.samples_[3].annotations,
             "Iteration ID;FP Start;BP End;Iteration End;Iteration Time(us);");
+}
+
+// Perfetto ends the slice of a row that began last, so what overlaps is on further rows: an all-reduce that ends in the
+// tail, and the iteration that begins before the one before it has ended.
+TEST_F(PerfettoFormatTest, PartsOfStepsAndIterationsMayOverlap) {
+  auto sink = Open(0, -1);
+  auto iteration = [&](int64_t t_ns, int64_t number, std::vector<Event::Arg> args) {
+    sink->TakeEvent({EventKind::kIteration, t_ns, 9000, 0, 0, 1, "", number, std::move(args)});
+  };
+  iteration(kBeginNs, 1,
+            {{"FP Start", 1000}, {"BP End", 5000}, {"Reduce Start", 4000}, {"Reduce End", 6000},
+             {"Reduce Start", 7000}, {"Reduce End", 8000}});
+  iteration(kBeginNs + 8500, 2, {});
+  ASSERT_TRUE(sink->Finish().ok());
+  std::vector<Sample> samples = Reader(ReadText(End()[0].path)).samples_;
+  std::ranges::stable_sort(samples, {}, &Sample::t_ns);
+  std::map<std::string, std::vector<Sample>> open;
+  std::vector<std::string> seen;
+  for (const Sample& sample : samples) {
+    std::vector<Sample>& of = open[sample.track];
+    if (sample.type == 1) {
+      of.push_back(sample);
+      continue;
+    }
+    ASSERT_EQ(sample.type, 2);
+    ASSERT_FALSE(of.empty());
+    seen.push_back(std::to_string(of.back().t_ns - kBeginNs) + "-" + std::to_string(sample.t_ns - kBeginNs) + " " +
+                   sample.track + " " + of.back().name);
+    of.pop_back();
+  }
+  EXPECT_THAT(seen, UnorderedElementsAre("0-9000 Model 1 Iteration 1", "1000-5000 Model 1 FP_BP Time 1",
+                                         "4000-6000 Model 1 (2) Reduce_1_0", "5000-9000 Model 1 Iteration Refresh 1",
+                                         "7000-8000 Model 1 Reduce_1_1", "8500-17500 Model 1 (2) Iteration 2"));
 }
 
 // Below a process: its steps, then its marks. Below an NPU: its steps, then groups of counters. No row
