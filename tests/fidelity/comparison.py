@@ -45,6 +45,19 @@ def same_cell(have, want):
             math.isclose(a, b, rel_tol=1e-14))
 
 
+def us(ns):
+    return f"{ns // 1000}.{ns % 1000:03}"
+
+
+def seconds(ns):
+    return f"{ns // 10**9}.{ns % 10**9:09}"
+
+
+def short(value):
+    text = f"{value:.3f}".rstrip("0")
+    return text[:-1] if text.endswith(".") else text
+
+
 def union(parts):
     """Intervals that meet or overlap as one."""
     joined = []

@@ -11,25 +11,12 @@ from decimal import ROUND_HALF_UP, Decimal
 import make_operators as made
 import run_tests
 from channels import AIC_MHZ, BEGIN_US
-from comparison import FolderCase
+from comparison import FolderCase, seconds, short, us
 from profd_harness import profctl
 from text_files import read_rows
 
 DATA_TYPES = {0: "FLOAT", 1: "FLOAT16", 27: "DT_BF16"}
 FORMATS = {2: "ND", 29: "FRACTAL_NZ", 47: "NCL"}
-
-
-def us(ns):
-    return f"{ns // 1000}.{ns % 1000:03}"
-
-
-def seconds(ns):
-    return f"{ns // 10**9}.{ns % 10**9:09}"
-
-
-def short(value):
-    text = f"{value:.3f}".rstrip("0")
-    return text[:-1] if text.endswith(".") else text
 
 
 def tensors_of(slot, output):
