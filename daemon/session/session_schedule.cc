@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/clock.h"
 #include "base/duration_text.h"
@@ -37,7 +38,10 @@ class TermsCheck {
     CheckLease();
     CheckPriority();
     CheckMetadata();
-    if (!denied_.empty()) return Status(StatusCode::kPermissionDenied, std::move(denied_).Take());
+    if (!denied_.empty()) {
+      denied_.Append(problems_);
+      return Status(StatusCode::kPermissionDenied, std::move(denied_).Take());
+    }
     if (!problems_.empty()) return Status(StatusCode::kInvalidArgument, std::move(problems_).Take());
     return starter_;
   }
@@ -158,7 +162,7 @@ class TermsCheck {
       if (!IsValidJobId(name)) {
         Refuse("metadata", name, "a name is at most 128 letters, digits and any of . _ - : /");
       } else if (value.size() > kMaxMetadataValue) {
-        Refuse("metadata", name, fmt::format("{} characters, at most {}", value.size(), kMaxMetadataValue));
+        Refuse("metadata", name, fmt::format("{} bytes, at most {}", value.size(), kMaxMetadataValue));
       }
     }
   }
@@ -180,16 +184,19 @@ Result<ProcessId> AdmitTerms(const TermsContext& context, v1::SessionSpec* spec_
 Status JoinProblems(const Status& a, const Status& b) {
   if (a.ok()) return b;
   if (b.ok()) return a;
-  if (a.code() != b.code()) return b.code() == StatusCode::kPermissionDenied ? b : a;
+  const auto is_first = [&](StatusCode code) { return a.code() != code && b.code() == code; };
+  const bool b_first = is_first(StatusCode::kPermissionDenied) ||
+                       (is_first(StatusCode::kInvalidArgument) && a.code() != StatusCode::kPermissionDenied);
+  const StatusCode code = b_first ? b.code() : a.code();
   ProblemList all;
-  for (const Status& status : {a, b}) {
+  for (const Status& status : b_first ? std::array{b, a} : std::array{a, b}) {
     if (status.problems().empty()) {
       all.Add({.text = status.message()});
     } else {
       all.Append(status.problems());
     }
   }
-  return {a.code(), std::move(all).Take()};
+  return {code, std::move(all).Take()};
 }
 
 void StepCounter::Open(std::optional<int64_t> running_step) {

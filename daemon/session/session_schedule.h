@@ -54,8 +54,8 @@ struct TermsContext {
 // lease, pid 0 = none; or INVALID_ARGUMENT or PERMISSION_DENIED with all problems, one per line.
 Result<ProcessId> AdmitTerms(const TermsContext& context, v1::SessionSpec* spec_untrusted);
 
-// Of two checks of one request: what the caller gets. Refusals for want of permission come first,
-// problems of both together.
+// Of two checks of one request: the problems of both, with the code of the graver one. Refusals for want of permission
+// come first, then what is invalid.
 Status JoinProblems(const Status& a, const Status& b);
 
 // Counts the steps of one job by what its counting process reports. A step counts when it has begun

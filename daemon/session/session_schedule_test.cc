@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "base/clock.h"
 #include "daemon/session/testing/fake_node.h"
 #include "profd/v1/profd.pb.h"
@@ -176,12 +179,26 @@ TEST_F(SessionTermsTest, PriorityAndPreemptionAreTheAdministrators) {
   EXPECT_EQ(Admit().status().code(), StatusCode::kPermissionDenied);
 }
 
-TEST(JoinProblems, PermissionsFirstOthersTogether) {
+TEST_F(SessionTermsTest, WhatIsNotAllowedHidesNoOtherProblem) {
+  request_.set_priority(6);
+  request_.mutable_schedule()->set_steps(0);
+  EXPECT_EQ(Admit().status().code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(Admit().status().message(), HasSubstr("only administrators may request more than 5\nsteps = 0: must be above zero"));
+}
+
+TEST(JoinProblems, PermissionsFirstThenInvalidAllTogether) {
   EXPECT_TRUE(JoinProblems({}, {}).ok());
-  EXPECT_EQ(JoinProblems(InvalidArgument("a"), InvalidArgument("b")).message(), "a\nb");
-  EXPECT_EQ(JoinProblems(InvalidArgument("a"), PermissionDenied("b")).message(), "b");
-  EXPECT_EQ(JoinProblems(PermissionDenied("a"), InvalidArgument("b")).message(), "a");
   EXPECT_EQ(JoinProblems({}, InvalidArgument("b")).message(), "b");
+  using Joined = std::pair<StatusCode, std::string>;
+  const auto joined = [](const Status& a, const Status& b) {
+    const Status both = JoinProblems(a, b);
+    return Joined(both.code(), both.message());
+  };
+  EXPECT_EQ(joined(InvalidArgument("a"), InvalidArgument("b")), Joined(StatusCode::kInvalidArgument, "a\nb"));
+  EXPECT_EQ(joined(InvalidArgument("a"), PermissionDenied("b")), Joined(StatusCode::kPermissionDenied, "b\na"));
+  EXPECT_EQ(joined(PermissionDenied("a"), InvalidArgument("b")), Joined(StatusCode::kPermissionDenied, "a\nb"));
+  EXPECT_EQ(joined(Unimplemented("a"), InvalidArgument("b")), Joined(StatusCode::kInvalidArgument, "b\na"));
+  EXPECT_EQ(joined(FailedPrecondition("a"), InvalidArgument("b")), Joined(StatusCode::kInvalidArgument, "b\na"));
 }
 
 TEST(JoinProblems, TogetherTheyFitIntoATrailer) {
