@@ -1,5 +1,6 @@
 #include "daemon/rpc/rpc_server.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -69,6 +71,10 @@ void RpcServer::Impl::StartGrpc() {
   // Strangers must not fill the log with failed handshakes.
   gpr_set_log_function([](gpr_log_func_args* message) {
     log::Debug("grpc", {{"text", message->message}});
+  });
+  // Nor with requests whose texts are not UTF-8.
+  google::protobuf::SetLogHandler([](google::protobuf::LogLevel, const char*, int, const std::string& text) {
+    log::Debug("protobuf", {{"text", text}});
   });
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

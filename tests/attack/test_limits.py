@@ -263,6 +263,15 @@ class Calls(AttackCase):
                 answer = raw_http2.Connection(raw).call(NODE + "GetNode", message, False, "identity")
                 self.assertEqual(any(kind == raw_http2.DATA for kind, _ in answer), ok, size)
 
+    def test_texts_that_are_not_utf8_do_not_fill_the_log(self):
+        with self.daemon.connect() as raw:
+            connection = raw_http2.Connection(raw)
+            for _ in range(3):
+                # The spec's label.
+                connection.call(SESSION + "StartSession", b"\x0a\x05\x22\x03\xff\xfe\xfd", False, "identity")
+        self.assertTrue(self.daemon.ctl("status"))
+        self.assertNotIn("libprotobuf", self.daemon.log())
+
     @staticmethod
     def varint(number):
         out = b""
