@@ -54,9 +54,9 @@ Status MethodRoles::MayCall(const Peer& peer, std::string_view method) const {
   if (RoleOf(peer) >= *least) return Status::Ok();
   if (!peer.remote) return PermissionDenied(fmt::format("{} is for administrators (daemon.admin_group)", method));
   return PermissionDenied(fmt::format(
-      "the certificate {} has the role profd-{}, which may look but not call {}: that takes one "
+      "the certificate {} has the role profd-{}, which may {}not call {}: that takes one "
       "with OU=profd-{}{}",
-      peer.certificate, RoleName(RoleOf(peer)), method, RoleName(*least),
+      peer.certificate, RoleName(RoleOf(peer)), peer.viewer ? "look but " : "", method, RoleName(*least),
       *least == Role::kUser ? " or OU=profd-admin" : ""));
 }
 

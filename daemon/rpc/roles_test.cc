@@ -74,6 +74,14 @@ TEST(RolesTest, TheRefusalNamesTheRole) {
                                                  ::testing::HasSubstr("StartSession")));
 }
 
+TEST(RolesTest, TheRefusalOfAUserDoesNotCallItAViewer) {
+  const MethodRoles dumps(*v1::Node::descriptor()->file()->FindServiceByName("DumpService"));
+  EXPECT_THAT(dumps.MayCall(WithRole(Role::kViewer), "FetchDump").message(),
+              ::testing::HasSubstr("profd-viewer, which may look but not call FetchDump"));
+  EXPECT_THAT(dumps.MayCall(WithRole(Role::kUser), "ReportArchive").message(),
+              ::testing::HasSubstr("profd-user, which may not call ReportArchive: that takes one with OU=profd-admin"));
+}
+
 TEST(RolesTest, AMethodWithoutARoleCannotBeCalled) {
   EXPECT_EQ(Roles().MayCall(WithRole(Role::kAdmin), "Forgotten").code(),
             StatusCode::kPermissionDenied);
