@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iterator>
+#include <string_view>
 #include <vector>
 
 #include "client/parse.h"
@@ -133,9 +134,10 @@ int RunScreen(const Context& context, const TopOptions& options, View view, Feed
   std::string term = Variable("TERM");
   auto terminal = top::Terminal::Open(context.io.out_color() && !options.no_color);
   if (!context.io.out_tty || !terminal.ok() || term.empty() || term == "dumb") {
-    return UsageError(
-        context.io, "top",
-        {"standard output is not a terminal; use --once for a snapshot or --json for objects"});
+    const std::string_view problem = !context.io.out_tty ? "standard output is not a terminal"
+                                     : !terminal.ok()    ? "there is no terminal to read keys from"
+                                                         : "TERM is not set, or dumb";
+    return UsageError(context.io, "top", {fmt::format("{}; use --once for a snapshot or --json for objects", problem)});
   }
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH});
   Status status;

@@ -234,6 +234,11 @@ class Top(DaemonCase):
             terminal.key("q")
             self.expect_restored(terminal)
 
+    def test_a_terminal_that_cannot_show_it(self):
+        with Terminal() as terminal:
+            terminal.type("TERM=dumb " + shlex.join(self.daemon.ctl_command("top", json_output=False)) + "\n")
+            terminal.until("TERM is not set, or dumb; use --once")
+
     def test_signals_restore_the_terminal(self):
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             with self.subTest(number), Terminal() as terminal:
