@@ -25,12 +25,12 @@ int64_t Ask(const HalLibrary& hal, uint32_t device, abi::HalModule module, abi::
   return hal.GetDeviceInfo(device, module, info, &value) == abi::kDrvErrorNone ? value : 0;
 }
 
-std::string NumberList(int64_t bits) {
-  std::string text;
+std::vector<int> BitsOf(int64_t mask) {
+  std::vector<int> bits;
   for (int bit = 0; bit < 63; ++bit) {
-    if ((bits >> bit & 1) != 0) text += fmt::format("{}{}", text.empty() ? "" : ",", bit);
+    if ((mask >> bit & 1) != 0) bits.push_back(bit);
   }
-  return text;
+  return bits;
 }
 
 int64_t MaskOf(int64_t first, int64_t count) {
@@ -41,29 +41,22 @@ int64_t MaskOf(int64_t first, int64_t count) {
   return mask;
 }
 
-void AskCores(const HalLibrary& hal, HalDevice& d) {
+void AskCores(const HalLibrary& hal, bool vector_cores, HalDevice& d) {
   auto ask = [&](abi::HalModule module, abi::HalInfo info) { return Ask(hal, d.id, module, info); };
   d.env_type = ask(abi::kModuleSystem, abi::kInfoEnv);
-  d.ctrl_cpu_id = ask(abi::kModuleCcpu, abi::kInfoId);
-  d.ctrl_cpu_core_num = ask(abi::kModuleCcpu, abi::kInfoCoreNum);
-  d.ctrl_cpu_endian_little = ask(abi::kModuleCcpu, abi::kInfoEndian);
+  const int64_t ctrl_cpus = ask(abi::kModuleCcpu, abi::kInfoCoreNum);
   d.ts_cpu_core_num = ask(abi::kModuleTscpu, abi::kInfoCoreNum);
-  d.ai_cpu_core_num = ask(abi::kModuleAicpu, abi::kInfoCoreNum);
-  d.ai_cpu_core_id = ask(abi::kModuleAicpu, abi::kInfoId);
+  const int64_t ai_cpus = ask(abi::kModuleAicpu, abi::kInfoCoreNum);
   d.aicpu_occupy_bitmap = ask(abi::kModuleAicpu, abi::kInfoOccupy);
-  d.ai_core_id = ask(abi::kModuleAicore, abi::kInfoId);
   d.ai_core_num = ask(abi::kModuleAicore, abi::kInfoCoreNum);
-  if ((d.chip_features & kChipNoVectorCores) == 0) {
+  if (vector_cores) {
     d.aiv_num = ask(abi::kModuleVectorCore, abi::kInfoCoreNum);
     d.aiv_mhz = ask(abi::kModuleVectorCore, abi::kInfoFreque);
   }
-  d.ctrl_cpu = NumberList(MaskOf(0, d.ctrl_cpu_core_num));
-  d.ai_cpu =
-      NumberList(d.aicpu_occupy_bitmap != 0 ? d.aicpu_occupy_bitmap
-                                            : MaskOf(d.ctrl_cpu_core_num, d.ai_cpu_core_num));
+  d.ctrl_cpus = BitsOf(MaskOf(0, ctrl_cpus));
+  d.ai_cpus = BitsOf(d.aicpu_occupy_bitmap != 0 ? d.aicpu_occupy_bitmap : MaskOf(ctrl_cpus, ai_cpus));
 }
 
-// The vendor prints a driver's frequency with std::to_string(float): six decimals.
 void AskClocks(const HalLibrary& hal, int api_version, const ChipFacts* chip, HalDevice& d) {
   int64_t khz = api_version >= abi::kApiOscFreq
                     ? Ask(hal, d.id, abi::kModuleSystem, abi::kInfoDevOscFreque)
@@ -71,23 +64,11 @@ void AskClocks(const HalLibrary& hal, int api_version, const ChipFacts* chip, Ha
   const bool fixed = chip != nullptr && chip->Has(kChipFixedCounter);
   if (khz > 0 && !fixed) {
     d.counter_hz = static_cast<double>(khz) * 1000;
-    d.counter_from_driver = true;
-    d.hwts_frequency = std::to_string(static_cast<float>(khz) / 1000);
   } else if (chip != nullptr) {
     d.counter_hz = chip->counter_mhz * 1e6;
-    d.hwts_frequency = fmt::format("{}", chip->counter_mhz);
   }
   d.aicore_mhz = Ask(hal, d.id, abi::kModuleAicore, abi::kInfoFreque);
   if (d.aicore_mhz <= 0 && chip != nullptr) d.aicore_mhz = chip->aicore_mhz;
-}
-
-std::string CleanName(const char (&name)[abi::kChannelNameLength]) {
-  std::string text;
-  for (char c : name) {
-    if (c == '\0') break;
-    text += c > ' ' && c < 0x7f ? c : '_';
-  }
-  return text;
 }
 
 Status AskChannels(const HalLibrary& hal, HalDevice& d) {
@@ -101,18 +82,13 @@ Status AskChannels(const HalLibrary& hal, HalDevice& d) {
     return Internal(fmt::format("device {}: the driver lists {} channels, at most {} make sense",
                                 d.id, list->channel_num, abi::kMaxChannels));
   }
-  std::vector<std::pair<uint32_t, std::string>> found;
   for (uint32_t i = 0; i < list->channel_num; ++i) {
-    const abi::ChannelInfo& info = list->channel[i];
-    if (info.channel_id == 0 || info.channel_id >= abi::kMaxChannels) continue;
-    found.emplace_back(info.channel_id, CleanName(info.channel_name));
+    const uint32_t id = list->channel[i].channel_id;
+    if (id > 0 && id < abi::kMaxChannels) d.channels.push_back(id);
   }
-  std::ranges::stable_sort(found, {}, [](const auto& channel) { return channel.first; });
-  for (auto& [id, name] : found) {
-    if (!d.channels.empty() && d.channels.back() == id) continue;
-    d.channels.push_back(id);
-    d.channel_names.push_back(std::move(name));
-  }
+  std::ranges::sort(d.channels);
+  const auto repeated = std::ranges::unique(d.channels);
+  d.channels.erase(repeated.begin(), repeated.end());
   if (d.channels.empty()) {
     return Unimplemented(fmt::format("device {}: no sampling channel is enabled", d.id));
   }
@@ -166,9 +142,8 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
   if (hal.GetPhysicalId(id, &d.physical_id) != abi::kDrvErrorNone) d.physical_id = id;
   int status = -1;
   int code = hal.GetDeviceStatus(id, &status);
-  d.driver_status = code == abi::kDrvErrorNone ? status : -1;
   // A lost device is not queried further: calls for it may hang.
-  if (d.driver_status == abi::kDrvStatusCommunicationLost) {
+  if (code == abi::kDrvErrorNone && status == abi::kDrvStatusCommunicationLost) {
     d.chip_name = "unknown";
     d.usable = Unavailable(fmt::format("device {}: communication with it is lost; restart profd once it is back", id));
     return d;
@@ -186,15 +161,14 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
     // Without an answer to this a device can be read all the same (driver-abi 1.5).
     if (code != abi::kDrvErrorNotSupport) d.usable = StatusOfDrvCode(code, fmt::format("chip of device {}", id));
   }
-  d.chip_features = chip != nullptr ? chip->features : 0;
-  d.split_mode = hal.SplitMode(id);
+  const uint32_t features = chip != nullptr ? chip->features : 0;
   AskClocks(hal, api_version, chip, d);
-  AskCores(hal, d);
+  AskCores(hal, (features & kChipNoVectorCores) == 0, d);
   Status channels = AskChannels(hal, d);
   if (d.usable.ok()) d.usable = channels;
   // Channel 133, or channel 52 where its configuration has the streams.
   if (std::ranges::binary_search(d.channels, uint32_t{abi::kChannelQos}) ||
-      (d.chip_features & kChipStarsQos) != 0) {
+      (features & kChipStarsQos) != 0) {
     d.qos_streams = AskQosStreams(hal, id);
     d.qos_names = NameQosStreams(hal, id, d.qos_streams);
   }
@@ -205,10 +179,6 @@ HalDevice Discover(const HalLibrary& hal, uint32_t id, int api_version) {
 HalInventory List(const HalLibrary& hal) {
   HalInventory inventory;
   inventory.api_version = hal.ApiVersion();
-  uint32_t platform = abi::kPlatformHostSide;
-  if (hal.GetPlatformInfo(&platform) == abi::kDrvErrorNone) {
-    inventory.host_side = platform != abi::kPlatformDeviceSide;
-  }
   uint32_t count = 0;
   int code = hal.GetDeviceNum(&count);
   if (code != abi::kDrvErrorNone) {

@@ -18,32 +18,20 @@ struct HalDevice {
   uint32_t id = 0;           // logical: what HAL calls take
   uint32_t physical_id = 0;  // /dev/davinciN; the logical id where the driver does not report it
   int chip_id = -1;          // -1: not known
-  std::string chip_name;                   // "Ascend910B"; "chip 77" for an unknown one
-  uint32_t chip_features = 0;              // ChipFeature bits
-  std::vector<uint32_t> channels;          // sorted, valid and unique ids of prof_drv_get_channels
-  std::vector<std::string> channel_names;  // the driver's own names, same order, cleaned
-  double counter_hz = 0;                   // system counter
-  bool counter_from_driver = false;        // false: the chip's default
-  std::string hwts_frequency;  // the same in MHz as info.json wants it: "50.000000", "38.4"
-  int64_t aicore_mhz = 0;      // rated
-  uint32_t split_mode = 0;     // vNPU; 0 = the complete chip
-  int driver_status = -1;      // drvDeviceStatus: abi::kDrvStatus*; -1 = not reported
+  std::string chip_name;           // "Ascend910B"; "chip 77" for an unknown one
+  std::vector<uint32_t> channels;  // sorted, valid and unique ids of prof_drv_get_channels
+  double counter_hz = 0;           // system counter
+  int64_t aicore_mhz = 0;          // rated
 
   // For info.json's DeviceInfo (driver-abi 1.5, 5.4).
   int64_t env_type = 0;
-  int64_t ctrl_cpu_id = 0;
-  int64_t ctrl_cpu_core_num = 0;
-  int64_t ctrl_cpu_endian_little = 0;
   int64_t ts_cpu_core_num = 0;
-  int64_t ai_cpu_core_num = 0;
-  int64_t ai_cpu_core_id = 0;
   int64_t aicpu_occupy_bitmap = 0;
   int64_t ai_core_num = 0;
-  int64_t ai_core_id = 0;
   int64_t aiv_num = 0;
   int64_t aiv_mhz = 0;
-  std::string ctrl_cpu;  // "0": CPU ids from 0 to ctrl_cpu_core_num - 1
-  std::string ai_cpu;    // "2,3,4,5,6,7": the bits of aicpu_occupy_bitmap, else a guess by count
+  std::vector<int> ctrl_cpus;  // ids, from 0
+  std::vector<int> ai_cpus;    // the bits of aicpu_occupy_bitmap, else a guess by count
 
   // What channel 133, or channel 52 on some chips, can measure (1.5, 3.3), and the driver's names: "mpam_<id>" where it
   // does not report them.
@@ -58,7 +46,6 @@ struct HalDevice {
 struct HalInventory {
   std::vector<HalDevice> devices;  // in the driver's order
   int api_version = 0;
-  bool host_side = true;
   int64_t host_osc_khz = 0;  // frequency of Clock::CpuCounter; 0 = not reported by the driver
   bool threads_left = false;  // in calls for a device that have not returned
   Status status;              // why `devices` is empty, if that is an error

@@ -81,7 +81,6 @@ HalSymbols NodeSymbols() {
     list->channel_num = g_node->channel_num;
     for (size_t i = 0; i < g_node->channels.size(); ++i) {
       list->channel[i].channel_id = g_node->channels[i];
-      std::memset(list->channel[i].channel_name, 'n', sizeof list->channel[i].channel_name);
     }
     return g_node->channels_code;
   };
@@ -125,17 +124,13 @@ TEST_F(InventoryTest, ReadsTheFactsOfEveryDevice) {
   EXPECT_EQ(d.id, 1u);
   EXPECT_EQ(d.physical_id, 9u);
   EXPECT_EQ(d.chip_name, "Ascend910B");
-  EXPECT_TRUE(d.chip_features & kChipHasLpInfo);
   EXPECT_THAT(d.channels, ElementsAre(1, 3, 9));
-  EXPECT_EQ(d.channel_names[0], std::string(32, 'n'));
   EXPECT_EQ(d.counter_hz, 50e6);
-  EXPECT_TRUE(d.counter_from_driver);
-  EXPECT_EQ(d.hwts_frequency, "50.000000");
   EXPECT_EQ(d.aicore_mhz, 1800);
   EXPECT_EQ(d.ai_core_num, 25);
   EXPECT_EQ(d.aiv_num, 50);
-  EXPECT_EQ(d.ctrl_cpu, "0");
-  EXPECT_EQ(d.ai_cpu, "2,3,4,5,6,7");
+  EXPECT_THAT(d.ctrl_cpus, ElementsAre(0));
+  EXPECT_THAT(d.ai_cpus, ElementsAre(2, 3, 4, 5, 6, 7));
   EXPECT_TRUE(d.usable.ok());
 }
 
@@ -143,7 +138,6 @@ TEST_F(InventoryTest, TheCounterOfSomeChipsRunsAsTheyAreBuilt) {
   node_.infos[{abi::kModuleSystem, abi::kInfoVersion}] = int64_t{abi::kChip950} << 8;
   const HalInventory inventory = Discover();
   EXPECT_EQ(inventory.devices[0].counter_hz, 1e9);  // the driver says 50 MHz
-  EXPECT_EQ(inventory.devices[0].hwts_frequency, "1000");
 }
 
 TEST_F(InventoryTest, OldLibrariesAndSilentDriversGetTheChipsDefaults) {
@@ -152,9 +146,7 @@ TEST_F(InventoryTest, OldLibrariesAndSilentDriversGetTheChipsDefaults) {
   HalInventory inventory = Discover();
   EXPECT_EQ(inventory.host_osc_khz, 0);
   const HalDevice& d = inventory.devices[0];
-  EXPECT_FALSE(d.counter_from_driver);
   EXPECT_EQ(d.counter_hz, 50e6);
-  EXPECT_EQ(d.hwts_frequency, "50");
   EXPECT_EQ(d.aicore_mhz, 800);
 }
 

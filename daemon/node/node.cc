@@ -62,15 +62,6 @@ bool MustBeSafe(const DaemonConfig& config) {
   return config.require_safe_library && Rights::OfThisProcess().privileged();
 }
 
-std::vector<int> ParseIds(std::string_view text) {
-  std::vector<int> ids;
-  for (std::string_view item; NextPart(&text, ',', &item);) {
-    int id = 0;
-    if (ParseNumber(Trim(item), &id)) ids.push_back(id);
-  }
-  return ids;
-}
-
 }  // namespace
 
 Node::Node(const Clock& clock, RootedFs proc, RootedFs sys)
@@ -233,13 +224,6 @@ DeviceControl* Node::ControlOf(int device) const {
   return nullptr;
 }
 
-const HalDevice* Node::HalDeviceOf(int device) const {
-  for (const HalDevice& hal : inventory_.devices) {
-    if (static_cast<int>(hal.id) == device) return &hal;
-  }
-  return nullptr;
-}
-
 std::vector<ChannelArbiter::Device> Node::ArbiterDevices() const {
   std::vector<ChannelArbiter::Device> devices;
   for (const DeviceInfo& device : devices_) devices.push_back({&device, ControlOf(device.id)});
@@ -249,8 +233,8 @@ std::vector<ChannelArbiter::Device> Node::ArbiterDevices() const {
 DeviceFacts Node::FactsOf(int device) const {
   DeviceFacts facts;
   facts.id = device;
-  const HalDevice* hal = HalDeviceOf(device);
-  if (hal == nullptr) return facts;
+  const auto hal = std::ranges::find(inventory_.devices, static_cast<uint32_t>(device), &HalDevice::id);
+  if (hal == inventory_.devices.end()) return facts;
   facts.chip_id = hal->chip_id;
   facts.counter_hz = hal->counter_hz;
   facts.aicore_mhz = hal->aicore_mhz;
@@ -258,8 +242,8 @@ DeviceFacts Node::FactsOf(int device) const {
   facts.ai_core_num = static_cast<int>(hal->ai_core_num);
   facts.ai_vector_num = static_cast<int>(hal->aiv_num);
   facts.env_type = static_cast<int>(hal->env_type);
-  facts.ctrl_cpus = ParseIds(hal->ctrl_cpu);
-  facts.ai_cpus = ParseIds(hal->ai_cpu);
+  facts.ctrl_cpus = hal->ctrl_cpus;
+  facts.ai_cpus = hal->ai_cpus;
   facts.ts_cpu_num = static_cast<int>(hal->ts_cpu_core_num);
   facts.ai_cpu_bitmap = static_cast<uint64_t>(hal->aicpu_occupy_bitmap);
   return facts;

@@ -65,7 +65,6 @@ class Node final : public NodeProcesses, public NodeDevices {
   DeviceControl* ControlOf(int device) const override;
   std::vector<ChannelArbiter::Device> ArbiterDevices() const;
   // Name and problem of devices the driver listed but that cannot be used.
-  const HalDevice* HalDeviceOf(int device) const;
 
   Status MayUse(const Peer& peer, const DeviceInfo& device) const override;
   Result<uint32_t> OwnerOf(pid_t pid) const override;

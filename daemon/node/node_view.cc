@@ -83,8 +83,7 @@ HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const Chan
     facts.problem += (facts.problem.empty() ? "" : "; ") + problem;
   };
   add(arbiter.ProblemOf(device.id));
-  const HalDevice* hal = node.HalDeviceOf(device.id);
-  if (facts.problem.empty() && hal != nullptr && !hal->usable.ok()) add(hal->usable.message());
+  if (facts.problem.empty() && !device.usable.ok()) add(device.usable.message());
   if (node.pump_or_null()->IsDeviceStuck(static_cast<uint32_t>(device.id))) facts.hangs = true;
   if (DeviceControl* control_of = node.ControlOf(device.id); control_of != nullptr) {
     if (const Status calls = control_of->Health(); !calls.ok()) facts.stuck_call = calls.message();
