@@ -4,14 +4,14 @@
 
 namespace profd {
 
-Result<DcmiLibrary> LoadDcmiLibrary(const DcmiLibraryOptions& options) {
-  DlOptions search{.configured_path = options.configured_path, .soname = "libdcmi.so",
-                   .trust_unsafe_path = options.trust_unsafe_path};
+Result<DcmiLibrary> LoadDcmiLibrary(const std::string& configured_path, bool trust_unsafe_path) {
   // dcmi-and-metrics 1.1.
-  search.usual_folders = {"/usr/local/dcmi", "/usr/local/Ascend/driver/lib64",
-                          "/usr/local/Ascend/driver/lib64/common",
-                          "/usr/local/Ascend/driver/lib64/driver"};
-  Result<DlLibrary> opened = DlLibrary::Open(search);
+  Result<DlLibrary> opened = DlLibrary::Open({.configured_path = configured_path,
+                                              .soname = "libdcmi.so",
+                                              .usual_folders = {"/usr/local/dcmi", "/usr/local/Ascend/driver/lib64",
+                                                                "/usr/local/Ascend/driver/lib64/common",
+                                                                "/usr/local/Ascend/driver/lib64/driver"},
+                                              .trust_unsafe_path = trust_unsafe_path});
   if (!opened.ok()) return opened.status().Annotate("libdcmi");
   DcmiLibrary library;
   library.path = opened->path();

@@ -16,12 +16,8 @@ struct DcmiLibrary {
   std::vector<std::string> missing;  // names the library does not have: those calls are unsupported
 };
 
-struct DcmiLibraryOptions {
-  std::string configured_path = {};     // tried alone when set
-  bool trust_unsafe_path = false;  // see DlOptions
-};
-
-// Otherwise looks for libdcmi.so by its bare name and then in the driver's usual folders.
-Result<DcmiLibrary> LoadDcmiLibrary(const DcmiLibraryOptions& options);
+// Without a configured path looks for libdcmi.so by its bare name and then in the driver's usual folders. Both as
+// DlOptions has them.
+Result<DcmiLibrary> LoadDcmiLibrary(const std::string& configured_path, bool trust_unsafe_path);
 
 }  // namespace profd

@@ -104,11 +104,13 @@ int Call(int (*function)(Parameters...), int missing, Arguments... arguments) {
 
 }  // namespace
 
-Result<std::unique_ptr<HalLibrary>> HalLibrary::Load(const HalOptions& options) {
-  Result<DlLibrary> library = DlLibrary::Open({.configured_path = options.hal_path,
+Result<std::unique_ptr<HalLibrary>> HalLibrary::Load(const std::string& configured_path, bool trust_unsafe_path) {
+  Result<DlLibrary> library = DlLibrary::Open({.configured_path = configured_path,
                                                .soname = "libascend_hal.so",
-                                               .usual_folders = options.usual_folders,
-                                               .trust_unsafe_path = options.trust_unsafe_path});
+                                               .usual_folders = {"/usr/local/Ascend/driver/lib64/driver",
+                                                                 "/usr/local/Ascend/driver/lib64/common",
+                                                                 "/usr/local/Ascend/driver/lib64"},
+                                               .trust_unsafe_path = trust_unsafe_path});
   if (!library.ok()) return library.status();
   HalSymbols symbols;
   std::vector<std::string> missing;

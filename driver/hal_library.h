@@ -32,21 +32,13 @@ struct HalSymbols {
   abi::DrvDeviceGetPhyIdByIndexFn drv_device_get_phy_id_by_index = nullptr;
 };
 
-struct HalOptions {
-  std::string hal_path = {};  // --hal-library; empty: search (see DlOptions)
-  bool trust_unsafe_path = false;
-  std::vector<std::string> usual_folders = {"/usr/local/Ascend/driver/lib64/driver",
-                                            "/usr/local/Ascend/driver/lib64/common",
-                                            "/usr/local/Ascend/driver/lib64"};
-};
-
 // Immutable and thread-safe as far as the driver is. Any call may hang: only threads that may be
 // written off (the pump's, a GuardedThread) make calls while profd runs. Share it as
 // std::shared_ptr<const HalLibrary>, so that a written-off thread still finds it.
 class HalLibrary {
  public:
-  // Fails when no library can be loaded; a library without some symbols loads and degrades.
-  static Result<std::unique_ptr<HalLibrary>> Load(const HalOptions& options);
+  // Fails when no library can be loaded; a library without some symbols loads and degrades. Both as DlOptions has them.
+  static Result<std::unique_ptr<HalLibrary>> Load(const std::string& configured_path, bool trust_unsafe_path);
   explicit HalLibrary(const HalSymbols& symbols, std::string path = "");
 
   // Raw calls: the driver's code, or the degraded one.

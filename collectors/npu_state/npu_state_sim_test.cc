@@ -32,7 +32,7 @@ class SimulatedNpus {
     const std::string copy = tree_.root() + "/libdcmi.so";
     std::filesystem::copy_file(PROFD_SIM_DCMI, copy);
     setenv("PROFD_SIM_SCENARIO", (tree_.root() + "/scenario.toml").c_str(), 1);
-    auto library = LoadDcmiLibrary({.configured_path = copy, .trust_unsafe_path = true});
+    auto library = LoadDcmiLibrary(copy, true);
     EXPECT_TRUE(library.ok()) << library.status().ToString();
     if (!library.ok()) return;
     missing = library->missing;
@@ -171,10 +171,9 @@ TEST(NpuStateOnSimulator, TheLibraryIsCheckedBeforeItIsLoaded) {
   const std::string copy = tree.root() + "/libdcmi.so";
   std::filesystem::copy_file(PROFD_SIM_DCMI, copy);
   std::filesystem::permissions(copy, std::filesystem::perms::all);
-  auto library = LoadDcmiLibrary({.configured_path = copy});
+  auto library = LoadDcmiLibrary(copy, false);
   EXPECT_EQ(library.status().code(), StatusCode::kPermissionDenied);
-  auto nothing =
-      LoadDcmiLibrary({.configured_path = tree.root() + "/none.so", .trust_unsafe_path = true});
+  auto nothing = LoadDcmiLibrary(tree.root() + "/none.so", true);
   EXPECT_FALSE(nothing.ok());
   EXPECT_THAT(nothing.status().message(), HasSubstr("none.so"));
 }

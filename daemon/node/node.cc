@@ -89,8 +89,7 @@ Result<std::unique_ptr<Node>> Node::Discover(const DaemonConfig& config, const C
 }
 
 void Node::LoadHal(const DaemonConfig& config) {
-  HalOptions options{.hal_path = config.hal_library, .trust_unsafe_path = !MustBeSafe(config)};
-  Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(options);
+  Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(config.hal_library, !MustBeSafe(config));
   if (!hal.ok()) {
     report_.hal_error = hal.status().message();
     return;
@@ -113,8 +112,7 @@ void Node::LoadHal(const DaemonConfig& config) {
 }
 
 void Node::LoadDcmi(const DaemonConfig& config) {
-  DcmiLibraryOptions options{.configured_path = config.dcmi_library, .trust_unsafe_path = !MustBeSafe(config)};
-  Result<DcmiLibrary> library = LoadDcmiLibrary(options);
+  Result<DcmiLibrary> library = LoadDcmiLibrary(config.dcmi_library, !MustBeSafe(config));
   if (!library.ok()) {
     report_.dcmi_error = library.status().message();
     return;

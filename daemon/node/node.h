@@ -64,7 +64,6 @@ class Node final : public NodeProcesses, public NodeDevices {
   ChannelPump* pump_or_null() const { return pump_.get(); }
   DeviceControl* ControlOf(int device) const override;
   std::vector<ChannelArbiter::Device> ArbiterDevices() const;
-  // Name and problem of devices the driver listed but that cannot be used.
 
   Status MayUse(const Peer& peer, const DeviceInfo& device) const override;
   Result<uint32_t> OwnerOf(pid_t pid) const override;

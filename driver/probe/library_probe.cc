@@ -86,9 +86,7 @@ int Library(const Answer& answer, const std::vector<std::string>& arguments) {
 }
 
 int Hal(const Answer& answer) {
-  HalOptions options;
-  options.trust_unsafe_path = true;
-  const auto hal = HalLibrary::Load(options);
+  const auto hal = HalLibrary::Load("", true);
   if (!hal.ok()) {
     answer.Line("error", hal.status().message());
     return kNotThere;
@@ -160,9 +158,7 @@ int Start(const Answer& answer, uint32_t device, uint32_t channel, bool set) {
     if (init != nullptr) answer.Line("aclInit", std::to_string(init(nullptr)));
     answer.Line("aclrtSetDevice", std::to_string(set_device(static_cast<int32_t>(device))));
   }
-  HalOptions options;
-  options.trust_unsafe_path = true;
-  const auto hal = HalLibrary::Load(options);
+  const auto hal = HalLibrary::Load("", true);
   if (!hal.ok()) {
     answer.Line("error", hal.status().message());
     return kNotThere;

@@ -56,10 +56,8 @@ class SimIntegrationTest : public ::testing::Test {
     ::unsetenv("PROFD_SIM_SCENARIO");  // the default node: 8 x 910B, no faults
   }
   void SetUp() override {
-    HalOptions options;
-    options.hal_path = PROFD_SIM_HAL;
-    options.trust_unsafe_path = true;  // a build directory
-    Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(options);
+    // A build directory is not safe.
+    Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(PROFD_SIM_HAL, true);
     ASSERT_TRUE(hal.ok()) << hal.status().message();
     hal_ = std::move(hal).value();
   }
