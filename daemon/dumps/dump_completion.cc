@@ -107,9 +107,9 @@ void DumpRetention::Begin(std::vector<std::string> names, std::map<std::string, 
       if (!empty) Take(std::move(found), std::move(options));
       NoteProgress(first_left_ > 0 && --first_left_ == 0);
     });
-    disk_->Post([self] { (*self)(); });
+    disk_.Post([self] { (*self)(); });
   };
-  disk_->Post([this, step] {
+  disk_.Post([this, step] {
     if (Result<DumpRoot> root = DumpRoot::Attach(deps_.root); root.ok()) root->RemoveLeftovers();
     (*step)();
   });
@@ -165,7 +165,7 @@ void DumpRetention::TryToComplete(const std::string& name, Unended& dump) {
   RecoveryOptions options = dump.options;
   options.now_wall_ns = deps_.clock.WallNs();
   options.now_raw_ns = deps_.clock.MonotonicRawNs();
-  disk_->Post([this, name, options = std::move(options)] {
+  disk_.Post([this, name, options = std::move(options)] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
     Status status = root.ok() ? Status() : Unavailable(root.status().message());
     int64_t end_wall_ns = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -30,16 +29,13 @@ uint64_t Mb(uint64_t bytes) { return (bytes + kMiB - 1) / kMiB; }
 }  // namespace
 
 DumpRetention::DumpRetention(Deps deps, const QuotaLimits& limits)
-    : deps_(std::move(deps)),
-      limits_(limits),
-      executor_(std::make_unique<Executor>("profd-dumps", 1)),
-      disk_(std::make_unique<Strand>(*executor_)) {
+    : deps_(std::move(deps)), limits_(limits) {
   LoadPins();
 }
 
 DumpRetention::~DumpRetention() { Stop(); }
 
-void DumpRetention::Stop() { executor_->Stop(); }
+void DumpRetention::Stop() { executor_.Stop(); }
 
 void DumpRetention::LoadPins() {
   Result<std::string> text = deps_.store.Load(kPinsFile);
@@ -51,15 +47,13 @@ void DumpRetention::LoadPins() {
   if (!json.is_object() || !json["pinned"].is_array()) return;
   for (const auto& name : json["pinned"]) {
     if (name.is_string() && DumpRoot::IsDumpName(name.get<std::string>())) {
-      pinned_[name.get<std::string>()] = true;
+      pinned_.insert(name.get<std::string>());
     }
   }
 }
 
 void DumpRetention::SavePins() {
-  nlohmann::json json;
-  json["pinned"] = nlohmann::json::array();
-  for (const auto& [name, on] : pinned_) json["pinned"].push_back(name);
+  const nlohmann::json json = {{"pinned", pinned_}};
   deps_.states.Save(kPinsFile, json.dump(1) + "\n", nullptr);
 }
 
@@ -68,7 +62,6 @@ void DumpRetention::Opened(KeptDump dump) {
   dump.writing = true;
   dump.pinned = pinned_.contains(dump.name);
   std::string name = dump.name;
-  ++writing_;
   dumps_[std::move(name)] = std::move(dump);
   ++changes_;
 }
@@ -91,7 +84,6 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
   auto found = dumps_.find(name);
   if (found == dumps_.end()) return;
   ++changes_;
-  writing_ -= found->second.writing ? 1 : 0;
   found->second.writing = false;
   found->second.queued = 0;
   found->second.state = state;
@@ -103,7 +95,7 @@ void DumpRetention::Closed(const std::string& name, DumpState state, uint64_t by
 
 // What its manifest and last files made of it.
 void DumpRetention::Measure(const std::string& name) {
-  disk_->Post([this, name] {
+  disk_.Post([this, name] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
     if (!root.ok()) return;
     Result<uint64_t> size = root->BytesOf(name);
@@ -148,6 +140,7 @@ const DumpRetention::Sums& DumpRetention::sums() const {
   summed_changes_ = changes_;
   sums_ = {};
   for (const auto& [name, dump] : dumps_) {
+    sums_.writing += dump.writing ? 1 : 0;
     if (dump.removing) continue;
     (dump.writing ? sums_.running : dump.pinned ? sums_.pinned : sums_.finished) += dump.bytes;
     sums_.queued += dump.queued;
@@ -162,7 +155,7 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
   ++changes_;
   ++removed_.try_emplace(std::string(reason), 0).first->second;
   if (pinned_.erase(name) > 0) SavePins();
-  disk_->Post([this, name, done = std::move(done)] {
+  disk_.Post([this, name, done = std::move(done)] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
     Result<uint64_t> freed = root.ok() ? root->BytesOf(name) : Result<uint64_t>(root.status());
     Status removed = root.ok() ? root->Remove(name) : root.status();
@@ -171,7 +164,6 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
       ++changes_;
       const bool gone = freed.ok() || freed.status().code() == StatusCode::kNotFound;
       if (gone) {
-        if (auto known = dumps_.find(name); known != dumps_.end() && known->second.writing) --writing_;
         dumps_.erase(name);
       } else if (auto known = dumps_.find(name); known != dumps_.end()) {
         known->second.removing = false;
@@ -207,7 +199,7 @@ Status DumpRetention::Pin(const std::vector<std::string>& names, bool pinned, bo
   for (const std::string& name : names) {
     dumps_.at(name).pinned = pinned;
     if (pinned) {
-      pinned_[name] = true;
+      pinned_.insert(name);
     } else {
       pinned_.erase(name);
     }
@@ -218,20 +210,17 @@ Status DumpRetention::Pin(const std::vector<std::string>& names, bool pinned, bo
 
 // What is being written may take within so long.
 uint64_t DumpRetention::BytesAhead(double seconds) const {
-  if (writing_ == 0) return 0;
-  return static_cast<uint64_t>(bytes_per_s_ * seconds) + writing_ * kPerRunningDump;
+  const size_t writing = sums().writing;
+  return writing == 0 ? 0 : static_cast<uint64_t>(bytes_per_s_ * seconds) + writing * kPerRunningDump;
 }
 
 Headroom DumpRetention::HeadroomNow() const {
-  std::set<uint32_t> uids;
-  for (const auto& [name, dump] : dumps_) {
-    if (!dump.writing) continue;
-    uids.insert(dump.uid);
-  }
   Headroom headroom;
   headroom.total = BytesAhead(kAheadS);
   headroom.margin = BytesAhead(kMarginS);
-  for (uint32_t uid : uids) headroom.by_uid[uid] = headroom.total;
+  for (const auto& [name, dump] : dumps_) {
+    if (dump.writing) headroom.by_uid[dump.uid] = headroom.total;
+  }
   return headroom;
 }
 
@@ -287,7 +276,7 @@ QuotaPlan DumpRetention::Enforce() {
       double rate = static_cast<double>(grown_ - grown_before_) /
                     (static_cast<double>(now - grown_at_ns_) / 1e9);
       // A pause does not predict how fast the next session writes.
-      bytes_per_s_ = std::max(rate, writing_ == 0 ? bytes_per_s_ : bytes_per_s_ * 0.9);
+      bytes_per_s_ = std::max(rate, sums().writing == 0 ? bytes_per_s_ : bytes_per_s_ * 0.9);
     }
     grown_at_ns_ = now;
     grown_before_ = grown_;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -109,6 +110,7 @@ class DumpRetention final : public DumpRemover {
     uint64_t pinned = 0;
     uint64_t finished = 0;
     uint64_t queued = 0;  // waits to be written to the running ones
+    size_t writing = 0;   // how many are running, those that are being removed too
     uint64_t total() const { return running + pinned + finished; }
   };
   const Sums& sums() const;
@@ -156,22 +158,21 @@ class DumpRetention final : public DumpRemover {
   std::vector<Watcher*> watchers_;
   std::map<std::string, KeptDump, std::less<>> dumps_;
   uint64_t changes_ = 1;  // of dumps_
-  size_t writing_ = 0;    // dumps
   mutable uint64_t summed_changes_ = 0;
   mutable Sums sums_;
-  std::map<std::string, bool, std::less<>> pinned_;  // by dump: pinned, whether found yet or not
+  std::set<std::string, std::less<>> pinned_;  // dumps, whether found yet or not
   std::map<std::string, uint64_t, std::less<>> removed_;  // so far, by reason
   uint64_t recovered_ = 0;
   std::map<std::string, Unended, std::less<>> unended_;
   size_t left_ = 0;
   size_t first_left_ = 0;
   // How fast the running dumps grow.
-  mutable int64_t grown_at_ns_ = 0;
+  int64_t grown_at_ns_ = 0;
   uint64_t grown_ = 0;  // by what was written, or waits to be
   uint64_t grown_before_ = 0;
   double bytes_per_s_ = 0;
-  std::unique_ptr<Executor> executor_;
-  std::unique_ptr<Strand> disk_;
+  Executor executor_{"profd-dumps", 1};
+  Strand disk_{executor_};
 };
 
 }  // namespace profd
