@@ -8,6 +8,7 @@
 #include "base/duration_text.h"
 #include "base/log.h"
 #include "base/strand.h"
+#include "daemon/jobs/process_facts.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "profd/v1/profd.pb.h"
 
@@ -77,7 +78,7 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
     wrong = {StatusCode::kInvalidArgument, Problem{.field = "reason", .text = reason.message()}};
   } else if (Status label = CheckLabel(request_untrusted.label()); !label.ok()) {
     wrong = {StatusCode::kInvalidArgument, Problem{.field = "label", .text = label.message()}};
-  } else if (!request_untrusted.job_id().empty() && !IsValidJobId(request_untrusted.job_id())) {
+  } else if (!request_untrusted.job_id().empty() && !IsJobId(request_untrusted.job_id())) {
     wrong = InvalidArgument("job_id: letters, digits, '.', '_', '-', ':', '/', at most 128");
   } else if (Status last = CheckLast(request_untrusted); !last.ok()) {
     wrong = last;

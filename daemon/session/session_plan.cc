@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/problem.h"
 #include "base/text.h"
+#include "daemon/jobs/process_facts.h"
 #include "daemon/session/aclprof_plan.h"
 #include "daemon/session/collector_plan.h"
 #include "profd/v1/profd.pb.h"
@@ -67,7 +68,7 @@ class Planner {
 
   void CheckTexts() {
     const std::string& job_id = spec_.target().job_id();
-    if (!job_id.empty() && !IsValidJobId(job_id)) {
+    if (!job_id.empty() && !IsJobId(job_id)) {
       Refuse("job_id", job_id, fmt::format("at most {} letters, digits and any of . _ - : /", kMaxText));
     }
     if (Status label = CheckLabel(spec_.label()); !label.ok()) Refuse("label", "", label.message());
@@ -409,13 +410,6 @@ Status CheckLabel(std::string_view text) {
 
 bool StartsWithCommand(const v1::SessionSpec& spec) {
   return spec.schedule().has_end_with_pid() && std::ranges::count(spec.target().pids(), spec.schedule().end_with_pid()) > 0;
-}
-
-bool IsValidJobId(std::string_view text) {
-  if (text.empty() || text.size() > kMaxText) return false;
-  constexpr std::string_view kCharacters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/";
-  return text.find_first_not_of(kCharacters) == std::string_view::npos;
 }
 
 Result<SessionPlan> PlanSession(const v1::SessionSpec& spec_untrusted,

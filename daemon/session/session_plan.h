@@ -98,8 +98,6 @@ Result<SessionPlan> PlanSession(const v1::SessionSpec& spec_untrusted,
 // The command of `profctl run`: it is held until its session has been answered, and attaches then.
 bool StartsWithCommand(const v1::SessionSpec& spec);
 
-// Shared by everything that takes a job id: letters, digits, '.', '_', '-', ':', '/', 1..128.
-bool IsValidJobId(std::string_view text);
 // Shared by everything that takes a text for lists and manifests: without control characters, 0..128 bytes.
 Status CheckLabel(std::string_view text);
 

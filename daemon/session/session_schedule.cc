@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/duration_text.h"
 #include "base/problem.h"
+#include "daemon/jobs/process_facts.h"
 #include "daemon/session/session_plan.h"
 #include "profd/v1/profd.pb.h"
 
@@ -159,7 +160,7 @@ class TermsCheck {
       return;
     }
     for (const auto& [name, value] : spec_.metadata()) {
-      if (!IsValidJobId(name)) {
+      if (!IsJobId(name)) {
         Refuse("metadata", name, "a name is at most 128 letters, digits and any of . _ - : /");
       } else if (value.size() > kMaxMetadataValue) {
         Refuse("metadata", name, fmt::format("{} bytes, at most {}", value.size(), kMaxMetadataValue));

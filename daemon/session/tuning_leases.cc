@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/problem.h"
+#include "daemon/jobs/process_facts.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/session/session_plan.h"
 #include "daemon/session/session_records.h"
@@ -54,7 +55,7 @@ Result<TuningLeases::Lease> TuningLeases::Checked(const Peer& peer, const v1::Ac
     devices.clear();
   }
   for (const uint32_t device : devices) lease.facts.add_devices(device);
-  if (!request.job_id().empty() && !IsValidJobId(request.job_id())) {
+  if (!request.job_id().empty() && !IsJobId(request.job_id())) {
     refuse("job_id", "", "a job is at most 128 letters, digits and any of . _ - : /");
   }
   if (!v1::TuningLease::Mode_IsValid(request.mode())) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "collectors/channel_options.h"
+#include "daemon/jobs/process_facts.h"
 #include "daemon/session/session_plan.h"
 #include "daemon/session/session_schedule.h"
 #include "daemon/session/session_targets.h"
@@ -137,7 +138,7 @@ void fuzz::Run(Input input) {
   Result<SessionPlan> plan = PlanSession(request, context);
   if (plan.ok()) {
     const v1::SessionSpec::Schedule& schedule = request.schedule();
-    FUZZ_EXPECT(request.target().job_id().empty() || IsValidJobId(request.target().job_id()));
+    FUZZ_EXPECT(request.target().job_id().empty() || IsJobId(request.target().job_id()));
     FUZZ_EXPECT(schedule.has_duration_ms() == (schedule.duration_ms() > 0));
     FUZZ_EXPECT(schedule.duration_ms() <= static_cast<uint64_t>(config.max_duration_s) * 1000);
     CheckPlan(*plan, context);
