@@ -264,8 +264,8 @@ void FlightRecorder::Describe(v1::Recorder* out) {
     channel.set_held_ns(static_cast<uint64_t>(std::max<int64_t>(0, now - oldest)));
   }
   DescribeActivity(now, out);
-  for (const auto& [reason, count] : all.dumps) (*out->mutable_dumps())[reason] = count;
-  out->set_suppressed(all.suppressed);
+  for (const auto& [reason, count] : dumps_) (*out->mutable_dumps())[reason] = count;
+  out->set_suppressed(suppressed_);
   for (const Trigger& trigger : watch_.triggers()) out->add_triggers(trigger.text);
 }
 
@@ -289,8 +289,6 @@ FlightRecorder::Stats FlightRecorder::stats() {
   int64_t from = std::max(stats.ring.complete_from_ns, now - config_.recorder_seconds * kNsPerSecond);
   stats.held_ns = std::max<int64_t>(0, now - from);
   for (const Claimed& one : claimed_) ++(ProblemOf(one).empty() ? stats.recording : stats.failing);
-  stats.dumps = dumps_;
-  stats.suppressed = suppressed_;
   return stats;
 }
 
@@ -355,10 +353,10 @@ void FlightRecorder::UpdateMetrics(SelfMetrics* self) {
   self->Set(MetricByName("profd_recorder_sources"), held.recording, "recording");
   self->Set(MetricByName("profd_recorder_sources"), held.failing, "failing");
   for (std::string_view reason : {"request", "threshold", "error_code", "crash", "slow_step", "advice"}) {
-    const auto found = held.dumps.find(std::string(reason));
-    self->Set(MetricByName("profd_recorder_dumps_total"), found == held.dumps.end() ? 0 : found->second, reason);
+    const auto found = dumps_.find(std::string(reason));
+    self->Set(MetricByName("profd_recorder_dumps_total"), found == dumps_.end() ? 0 : found->second, reason);
   }
-  self->Set(MetricByName("profd_recorder_suppressed_total"), held.suppressed);
+  self->Set(MetricByName("profd_recorder_suppressed_total"), suppressed_);
 }
 
 }  // namespace profd

@@ -93,15 +93,6 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   // What Node.recorder says.
   void Describe(v1::Recorder* out);
 
-  struct Stats {
-    RecorderRing::Stats ring;
-    int64_t held_ns = 0;
-    size_t recording = 0;  // channels and collectors that deliver
-    size_t failing = 0;
-    std::map<std::string, uint64_t> dumps;
-    uint64_t suppressed = 0;
-  };
-  Stats stats();
   void UpdateMetrics(SelfMetrics* self);
 
   // RecorderHistory:
@@ -132,6 +123,14 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
     std::shared_ptr<RecorderPollSink> sink;
     std::string problem;
   };
+
+  struct Stats {
+    RecorderRing::Stats ring;
+    int64_t held_ns = 0;
+    size_t recording = 0;  // channels and collectors that deliver
+    size_t failing = 0;
+  };
+  Stats stats();
 
   FlightRecorder(const Deps& deps, const DaemonConfig& config, std::shared_ptr<RecorderRing> ring,
                  std::unique_ptr<ActivityHistory> activity_or_null);

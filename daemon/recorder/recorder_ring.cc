@@ -32,7 +32,7 @@ Result<std::shared_ptr<RecorderRing>> RecorderRing::Create(const Options& option
 
 RecorderRing::RecorderRing(std::byte* arena, size_t capacity, const Options& options,
                            int64_t now_ns)
-    : arena_(arena), capacity_(capacity), options_(options), complete_from_ns_(now_ns) {}
+    : arena_(arena), capacity_(capacity), options_(options), stats_{.max_bytes = capacity, .complete_from_ns = now_ns} {}
 
 RecorderRing::~RecorderRing() { ::munmap(arena_, capacity_); }
 
@@ -84,9 +84,9 @@ void RecorderRing::DropOldest(bool early) {
   if (entry.next == kNone) route.last = kNone;
   route.bytes -= entry.size;
   --route.blocks;
-  --blocks_;
-  ++(early ? evicted_early_ : expired_);
-  complete_from_ns_ = std::max(complete_from_ns_, entry.host_ns);
+  --stats_.blocks;
+  ++(early ? stats_.evicted_early : stats_.expired);
+  stats_.complete_from_ns = std::max(stats_.complete_from_ns, entry.host_ns);
   head_ += entry.size;
 }
 
@@ -109,8 +109,7 @@ void RecorderRing::Append(RouteId id, const BlockInfo& info, std::span<const std
   Entry entry;
   size_t size = (sizeof(Entry) + bytes.size() + kAlign - 1) / kAlign * kAlign;
   if (size > capacity_ / 2 || (route.of_channel && EpochOf(route, info.epoch) == nullptr)) {
-    ++dropped_;
-    dropped_bytes_ += bytes.size();
+    ++stats_.dropped;
     return;
   }
   entry.host_ns = info.host_ns;
@@ -148,14 +147,14 @@ void RecorderRing::AppendLoss(RouteId id, const BlockLoss& loss, LossReason reas
 void RecorderRing::Put(const Entry& entry, std::span<const std::byte> bytes) {
   size_t space = capacity_ - tail_ % capacity_;
   size_t padding = space < entry.size ? space : 0;
-  while (blocks_ > 0 && tail_ + padding + entry.size - head_ > capacity_) DropOldest(true);
+  while (stats_.blocks > 0 && tail_ + padding + entry.size - head_ > capacity_) DropOldest(true);
   if (padding >= sizeof(Entry)) {
     Entry pad;
     pad.size = static_cast<uint32_t>(padding);
     Store(tail_, pad);
   }
   tail_ += padding;
-  if (blocks_ == 0) head_ = tail_;
+  if (stats_.blocks == 0) head_ = tail_;
   Store(tail_, entry);
   if (!bytes.empty()) {
     std::memcpy(arena_ + tail_ % capacity_ + sizeof(Entry), bytes.data(), bytes.size());
@@ -171,8 +170,8 @@ void RecorderRing::Put(const Entry& entry, std::span<const std::byte> bytes) {
   route.last = tail_;
   route.bytes += entry.size;
   ++route.blocks;
-  ++blocks_;
-  ++appended_;
+  ++stats_.blocks;
+  ++stats_.appended;
   tail_ += entry.size;
 }
 
@@ -185,15 +184,11 @@ std::shared_ptr<ChannelEpoch> RecorderRing::EpochOf(const Route& route, uint32_t
 
 RecorderRing::Stats RecorderRing::stats() const {
   MutexLock lock(mutex_);
-  Stats stats{.bytes = tail_ - head_, .max_bytes = capacity_, .blocks = blocks_, .complete_from_ns = complete_from_ns_};
+  Stats stats = stats_;
+  stats.bytes = tail_ - head_;
   uint64_t position = head_;
   Entry entry;
   if (SkipPadding(&position, &entry)) stats.oldest_ns = entry.host_ns;
-  stats.appended = appended_;
-  stats.expired = expired_;
-  stats.evicted_early = evicted_early_;
-  stats.dropped = dropped_;
-  stats.dropped_bytes = dropped_bytes_;
   return stats;
 }
 
@@ -267,7 +262,7 @@ bool RecorderRing::ReadBatch(Cursor* cursor, std::vector<std::byte>* out,
     MutexLock lock(mutex_);
     if (cursor->next < std::min(head_, cursor->end)) {
       // Overtaken: a loss only if what left was wanted.
-      cursor->lost = cursor->lost || complete_from_ns_ > cursor->from_ns;
+      cursor->lost = cursor->lost || stats_.complete_from_ns > cursor->from_ns;
       cursor->next = cursor->one_route ? routes_[cursor->route].first : head_;
     }
     for (size_t i = 0; i < kBatchEntries; ++i) {

@@ -61,7 +61,6 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
     uint64_t expired = 0;        // left because of their age
     uint64_t evicted_early = 0;  // left because of the bytes, before they were too old
     uint64_t dropped = 0;        // never taken: larger than half the arena, or of no known run
-    uint64_t dropped_bytes = 0;
   };
   Stats stats() const;
   struct RouteStats {
@@ -143,13 +142,7 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   // Where the readers given out so far end; nothing before it is written again.
   uint64_t promised_ GUARDED_BY(mutex_) = 0;
   std::vector<Route> routes_ GUARDED_BY(mutex_);
-  int64_t complete_from_ns_ GUARDED_BY(mutex_) = 0;
-  uint64_t blocks_ GUARDED_BY(mutex_) = 0;
-  uint64_t appended_ GUARDED_BY(mutex_) = 0;
-  uint64_t expired_ GUARDED_BY(mutex_) = 0;
-  uint64_t evicted_early_ GUARDED_BY(mutex_) = 0;
-  uint64_t dropped_ GUARDED_BY(mutex_) = 0;
-  uint64_t dropped_bytes_ GUARDED_BY(mutex_) = 0;
+  Stats stats_ GUARDED_BY(mutex_);  // but for bytes and oldest_ns
 };
 
 // One channel's blocks on their way into the ring.
