@@ -93,24 +93,24 @@ void App::Impl::Announce() {
     tick_timer = std::make_unique<Timer>(*control);
     Tick();
   });
-  const DriverReport& report = node->report();
+  const v1::DriverInfo& report = node->report();
   log::Info("serving", {{"socket", config.socket},
                         {"metrics", web->address()},
                         {"tls", rpc->tls_address()},
                         {"dumps", config.dump_root},
                         {"devices", node->host().devices.size()},
-                        {"hal", report.hal_path.empty() ? report.hal_error : report.hal_path},
-                        {"dcmi", report.dcmi_path.empty() ? report.dcmi_error : report.dcmi_path},
+                        {"hal", report.hal_path().empty() ? report.hal_error() : report.hal_path()},
+                        {"dcmi", report.dcmi_path().empty() ? report.dcmi_error() : report.dcmi_path()},
                         {"simulated", options.simulated}});
   // The line above has the path where there is one.
-  if (!report.dcmi_path.empty() && !report.dcmi_error.empty()) {
-    log::Warning("libdcmi does not answer", {{"why", report.dcmi_error}});
+  if (!report.dcmi_path().empty() && !report.dcmi_error().empty()) {
+    log::Warning("libdcmi does not answer", {{"why", report.dcmi_error()}});
   }
   std::string state = fmt::format("{} devices", node->host().devices.size());
   if (node->host().devices.empty()) {
     state = "host-only mode: no usable NPU";
     log::Warning("no usable NPU: host-only mode; metrics and sessions cover the host",
-                 {{"hal", report.hal_error.empty() ? "no devices" : report.hal_error}});
+                 {{"hal", report.hal_error().empty() ? "no devices" : report.hal_error()}});
   }
   for (const DeviceInfo& device : node->host().devices) {
     if (const std::string why = node->DcmiProblemOf(device); !why.empty()) {

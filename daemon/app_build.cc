@@ -180,9 +180,9 @@ void App::Impl::BuildSessions() {
   Manifest& base = session_deps->manifest_base;
   base.profd_version = PROFD_VERSION;
   base.build = BuildText();
-  base.hal_api_version = static_cast<uint32_t>(node->report().hal_api_version);
-  base.driver_version = node->report().driver_version;
-  base.dcmi_version = node->report().dcmi_version;
+  base.hal_api_version = node->report().hal_api_version();
+  base.driver_version = node->report().driver_version();
+  base.dcmi_version = node->report().dcmi_version();
   BuildRecorder();
   records = std::make_unique<SessionRecords>(*control, clock, config, retention.get());
   planner = std::make_unique<SessionPlanner>(*session_deps, config);

@@ -23,8 +23,8 @@ std::string CompilerText() {
 }
 
 // Why there are none, where there are none.
-std::string NoDevices(const DriverReport& report) {
-  return report.hal_error.empty() ? "no devices" : report.hal_error;
+std::string NoDevices(const v1::DriverInfo& report) {
+  return report.hal_error().empty() ? "no devices" : report.hal_error();
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ void App::Impl::DescribeNode(const Peer& peer, v1::Node* out) {
   out->set_version(PROFD_VERSION);
   out->set_build(BuildText());
   out->set_uptime_ns(static_cast<uint64_t>(clock.SteadyNs() - started_ns));
-  DescribeDriver(node->report(), out->mutable_driver());
+  *out->mutable_driver() = node->report();
   DescribeDevices(*node, *arbiter, *health, out);
   DescribeCollectors(*node, stats, config.metrics_disable, out);
   out->set_dump_root(config.dump_root);

@@ -91,48 +91,48 @@ Result<std::unique_ptr<Node>> Node::Discover(const DaemonConfig& config, const C
 void Node::LoadHal(const DaemonConfig& config) {
   Result<std::unique_ptr<HalLibrary>> hal = HalLibrary::Load(config.hal_library, !MustBeSafe(config));
   if (!hal.ok()) {
-    report_.hal_error = hal.status().message();
+    report_.set_hal_error(hal.status().message());
     return;
   }
   hal_ = std::move(hal).value();
-  report_.hal_path = hal_->path();
-  report_.missing_symbols = hal_->missing_symbols();
+  report_.set_hal_path(hal_->path());
+  report_.mutable_missing_symbols()->Assign(hal_->missing_symbols().begin(), hal_->missing_symbols().end());
   auto found = std::make_shared<HalInventory>();
   bool answered = RunGuarded(clock_, "device discovery",
                              [hal = hal_, found] { *found = DiscoverDevices(hal); });
   if (!answered) {
     start_hung_ = true;
-    report_.hal_error = "the driver did not answer while devices were being listed";
+    report_.set_hal_error("the driver did not answer while devices were being listed");
     return;
   }
   inventory_ = std::move(*found);
   start_hung_ = inventory_.threads_left;
-  report_.hal_api_version = inventory_.api_version;
-  if (!inventory_.status.ok()) report_.hal_error = inventory_.status.message();
+  if (inventory_.api_version != 0) report_.set_hal_api_version(static_cast<uint32_t>(inventory_.api_version));
+  if (!inventory_.status.ok()) report_.set_hal_error(inventory_.status.message());
 }
 
 void Node::LoadDcmi(const DaemonConfig& config) {
   Result<DcmiLibrary> library = LoadDcmiLibrary(config.dcmi_library, !MustBeSafe(config));
   if (!library.ok()) {
-    report_.dcmi_error = library.status().message();
+    report_.set_dcmi_error(library.status().message());
     return;
   }
-  report_.dcmi_path = library->path;
+  report_.set_dcmi_path(library->path);
   auto service = std::make_unique<DcmiService>(std::move(library).value(), clock_);
   const Status status = service->Start();
-  if (!status.ok()) report_.dcmi_error = status.message();
+  if (!status.ok()) report_.set_dcmi_error(status.message());
   if (status.ok() || service->IsPending()) dcmi_ = std::move(service);
   if (dcmi_ != nullptr) ReportDcmi();
 }
 
 void Node::ReportDcmi() {
   if (dcmi_->IsPending()) {
-    report_.dcmi_error = dcmi_->SilenceOf(-1, -1);
+    report_.set_dcmi_error(dcmi_->SilenceOf(-1, -1));
     return;
   }
-  report_.dcmi_error.clear();
-  report_.dcmi_version = dcmi_->dcmi_version();
-  report_.driver_version = dcmi_->driver_version();
+  report_.clear_dcmi_error();
+  report_.set_dcmi_version(dcmi_->dcmi_version());
+  report_.set_driver_version(dcmi_->driver_version());
 }
 
 void Node::Describe(const DaemonConfig& config) {
@@ -159,7 +159,7 @@ void Node::Describe(const DaemonConfig& config) {
   host_ = std::make_unique<Host>(Host{clock_, proc_, sys_, dcmi_.get(),
                                       std::span<const DeviceInfo>(devices_), host_hz, hccn_.get()});
   host_->process_names_or_null = &process_names_;
-  host_->dcmi_error = report_.dcmi_error;
+  host_->dcmi_error = report_.dcmi_error();
   host_->settings = SettingsOf(config);  // checked with the rest
   facts_ = CollectHostFacts(SystemFactSources("/proc", "/sys"));
   facts_.host_counter_hz = host_hz;
@@ -183,7 +183,7 @@ void Node::MakeHccnReader(const DaemonConfig& config) {
     options.tool.environment.push_back("PROFD_SIM_SCENARIO=" + config.simulator_scenario);
   }
   // Which NPUs have ports is known from the HAL.
-  if (devices_.empty() && !report_.hal_error.empty()) options.usable = Unimplemented(report_.hal_error);
+  if (devices_.empty() && !report_.hal_error().empty()) options.usable = Unimplemented(report_.hal_error());
   if (where == "off") options.usable = FailedPrecondition("metrics.hccn_tool is \"off\"");
   for (const DeviceInfo& device : devices_) {
     const ChipFacts* chip = FindChip(static_cast<uint32_t>(device.chip_id));
@@ -327,7 +327,7 @@ std::vector<const DcmiDevice*> Node::DcmiOnlyDevices() const {
 std::vector<const DcmiDevice*> Node::LateDcmiDevices(int64_t now_steady_ns) {
   if (dcmi_ == nullptr || !dcmi_->HasSilentCards()) return {};
   std::vector<const DcmiDevice*> found = dcmi_->CheckCards(now_steady_ns);
-  if (!report_.dcmi_error.empty()) ReportDcmi();
+  if (!report_.dcmi_error().empty()) ReportDcmi();
   return found;
 }
 

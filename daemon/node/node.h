@@ -24,20 +24,9 @@
 #include "driver/inventory.h"
 #include "driver/rooted_fs.h"
 #include "dump/control_files.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd {
-
-// What was loaded, or why not; for GetNode and logs.
-struct DriverReport {
-  std::string hal_path;
-  std::string hal_error;
-  std::string dcmi_path;
-  std::string dcmi_error;
-  int hal_api_version = 0;
-  std::string dcmi_version;
-  std::string driver_version;
-  std::vector<std::string> missing_symbols;
-};
 
 class Node final : public NodeProcesses, public NodeDevices {
  public:
@@ -54,7 +43,8 @@ class Node final : public NodeProcesses, public NodeDevices {
   // Names of processes for Host's readers.
   ProcessNames& process_names() { return process_names_; }
   const Host& host() const { return *host_; }
-  const DriverReport& report() const { return report_; }
+  // What was loaded, or why not.
+  const v1::DriverInfo& report() const { return report_; }
   const NodeFacts& facts() const { return facts_; }
   // Of the machine's present run; empty if it is not known.
   std::string BootId() const;
@@ -93,7 +83,7 @@ class Node final : public NodeProcesses, public NodeDevices {
   const Clock& clock_;
   RootedFs proc_;
   RootedFs sys_;
-  DriverReport report_;
+  v1::DriverInfo report_;
   NodeFacts facts_;
   std::shared_ptr<HalLibrary> hal_;
   HalInventory inventory_;

@@ -117,17 +117,6 @@ std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arb
   return all;
 }
 
-void DescribeDriver(const DriverReport& report, v1::DriverInfo* out) {
-  out->set_hal_path(report.hal_path);
-  out->set_dcmi_path(report.dcmi_path);
-  out->set_hal_error(report.hal_error);
-  out->set_dcmi_error(report.dcmi_error);
-  if (report.hal_api_version != 0) out->set_hal_api_version(static_cast<uint32_t>(report.hal_api_version));
-  out->set_dcmi_version(report.dcmi_version);
-  out->set_driver_version(report.driver_version);
-  for (const std::string& symbol : report.missing_symbols) out->add_missing_symbols(symbol);
-}
-
 void DescribeDevices(const Node& node, const ChannelArbiter& arbiter, const NpuHealth& health, v1::Node* out) {
   for (const DeviceInfo& device : node.host().devices) {
     v1::Device& wire = *out->add_devices();
@@ -157,7 +146,7 @@ void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, cons
       why = entry.probe_host(node.host());
       wire.set_available(why.ok());
     } else {
-      why = Unimplemented(node.report().hal_error.empty() ? "no devices on this node" : node.report().hal_error);
+      why = Unimplemented(node.report().hal_error().empty() ? "no devices on this node" : node.report().hal_error());
       for (const DeviceInfo& device : node.host().devices) {
         Status one = ProbeDevice(entry, node.host(), device);
         if (one.ok()) {

@@ -11,15 +11,9 @@
 
 namespace profd {
 
-namespace v1 {
-class DriverInfo;
-class Node;
-}  // namespace v1
-
 // What both driver libraries report of each device.
 std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter);
 
-void DescribeDriver(const DriverReport& report, v1::DriverInfo* out);
 void DescribeDevices(const Node& node, const ChannelArbiter& arbiter, const NpuHealth& health, v1::Node* out);
 // `off`: metrics.disable.
 void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, const std::vector<std::string>& off,
