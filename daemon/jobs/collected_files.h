@@ -19,6 +19,7 @@
 #include "base/strand.h"
 #include "driver/guarded_thread.h"
 #include "dump/dump_io.h"
+#include "dump/manifest.h"
 #include "dump/process_files.h"
 
 namespace profd {
@@ -37,18 +38,13 @@ struct CopyLimits {
   std::shared_ptr<const std::atomic<bool>> cancelled = nullptr;
 };
 
-struct LeftOut {
-  std::string path;  // below the directory; printable ASCII
-  std::string why;
-};
-
 struct CopiedFiles {
   static constexpr size_t kMaxExamples = 16;
   uint64_t files = 0;
   uint64_t bytes = 0;
   uint64_t left_out = 0;  // entries
   uint64_t left_out_bytes = 0;
-  std::vector<LeftOut> examples;
+  std::vector<ManifestProcessFiles::Example> examples;  // paths of printable ASCII
   std::vector<ProcessFile> list;  // what was copied
   uint64_t reserved = 0;          // by CopyLimits::reserve, of which `bytes` are taken
   Status status;  // not ok: it ended early and there may be more, or a limit has refused files

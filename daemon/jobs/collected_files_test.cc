@@ -50,7 +50,7 @@ class CollectedFilesTest : public ::testing::Test {
   }
   static std::vector<std::string> Why(const CopiedFiles& copied) {
     std::vector<std::string> lines;
-    for (const LeftOut& left : copied.examples) lines.push_back(left.path + ": " + left.why);
+    for (const auto& left : copied.examples) lines.push_back(left.path + ": " + left.why);
     return lines;
   }
 

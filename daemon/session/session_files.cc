@@ -27,7 +27,7 @@ void Describe(const attach::CollectorReport& report, const CopiedFiles& copied, 
   facts->bytes = copied.bytes;
   facts->refused = copied.left_out;
   facts->refused_bytes = copied.left_out_bytes;
-  for (const LeftOut& one : copied.examples) facts->examples.push_back({one.path, one.why});
+  facts->examples = copied.examples;
   facts->problem = ProblemOf(report, copied);
   facts->state = facts->problem.empty() ? "complete" : copied.files > 0 ? "partial" : "failed";
 }
