@@ -23,7 +23,6 @@ void VisitSymbols(HalSymbols& s, Visit&& visit) {
   visit("drvGetDevNum", s.drv_get_dev_num);
   visit("drvGetDevIDs", s.drv_get_dev_ids);
   visit("drvDeviceStatus", s.drv_device_status);
-  visit("drvGetPlatformInfo", s.drv_get_platform_info);
   visit("halGetDeviceInfo", s.hal_get_device_info);
   visit("halGetDeviceInfoByBuff", s.hal_get_device_info_by_buff);
   visit("halGetAPIVersion", s.hal_get_api_version);
@@ -163,10 +162,6 @@ int HalLibrary::GetDeviceIds(uint32_t* ids, uint32_t length) const {
 
 int HalLibrary::GetDeviceStatus(uint32_t device, int* status) const {
   return Call(symbols_.drv_device_status, abi::kDrvErrorNotSupport, device, status);
-}
-
-int HalLibrary::GetPlatformInfo(uint32_t* info) const {
-  return Call(symbols_.drv_get_platform_info, abi::kDrvErrorNotSupport, info);
 }
 
 int HalLibrary::GetDeviceInfo(uint32_t device, abi::HalModule module, abi::HalInfo info,

@@ -24,7 +24,6 @@ struct HalSymbols {
   abi::DrvGetDevNumFn drv_get_dev_num = nullptr;
   abi::DrvGetDevIdsFn drv_get_dev_ids = nullptr;
   abi::DrvDeviceStatusFn drv_device_status = nullptr;
-  abi::DrvGetPlatformInfoFn drv_get_platform_info = nullptr;
   abi::HalGetDeviceInfoFn hal_get_device_info = nullptr;
   abi::HalGetDeviceInfoByBuffFn hal_get_device_info_by_buff = nullptr;
   abi::HalGetApiVersionFn hal_get_api_version = nullptr;
@@ -51,7 +50,6 @@ class HalLibrary {
   int GetDeviceNum(uint32_t* count) const;
   int GetDeviceIds(uint32_t* ids, uint32_t length) const;
   int GetDeviceStatus(uint32_t device, int* status) const;
-  int GetPlatformInfo(uint32_t* info) const;
   int GetDeviceInfo(uint32_t device, abi::HalModule module, abi::HalInfo info,
                     int64_t* value) const;
   int GetDeviceInfoByBuff(uint32_t device, abi::HalModule module, abi::HalInfo info, void* buffer,

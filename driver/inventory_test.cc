@@ -322,13 +322,12 @@ TEST(HalLibraryTest, DegradesAsTheVendorsWrapperDoes) {
   EXPECT_EQ(hal.GetDeviceNum(&number), abi::kDrvErrorNotSupport);
   EXPECT_EQ(hal.GetDeviceIds(&number, 1), abi::kDrvErrorNotSupport);
   EXPECT_EQ(hal.GetDeviceStatus(0, &value), abi::kDrvErrorNotSupport);
-  EXPECT_EQ(hal.GetPlatformInfo(&number), abi::kDrvErrorNotSupport);
   EXPECT_EQ(hal.GetDeviceInfo(0, abi::kModuleSystem, abi::kInfoVersion, &wide),
             abi::kDrvErrorNotSupport);
   EXPECT_EQ(hal.GetPhysicalId(0, &number), abi::kDrvErrorNotSupport);
   EXPECT_EQ(hal.ApiVersion(), 0);
   EXPECT_EQ(hal.SplitMode(0), 0u);
-  EXPECT_EQ(hal.missing_symbols().size(), 15u);
+  EXPECT_EQ(hal.missing_symbols().size(), 14u);
 }
 
 TEST(HalLibraryTest, EveryStartCodeHasAReason) {
