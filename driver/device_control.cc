@@ -42,7 +42,15 @@ struct Context {
   uint32_t device;
   std::shared_ptr<const HalLibrary> hal;
   std::shared_ptr<ChannelTable> table;
+  int64_t stop_deadline_ns;
 };
+
+// How long a call may wait for those before it: a stop may take 150 ms of each channel (driver-abi 7).
+constexpr int64_t kQueueDeadlineNs = 30 * kNsPerSecond;
+constexpr int64_t kStartDeadlineNs = 2 * kNsPerSecond;
+// Of a question that starts and stops nothing.
+constexpr int64_t kAnswerDeadlineNs = 1 * kNsPerSecond;
+constexpr size_t kMaxDrained = 64 << 20;  // by one stop
 
 // Of a driver that never ends to give what a run of ours has left. The start is then no better than it was.
 constexpr size_t kMaxDiscarded = 64 << 20;
@@ -107,10 +115,10 @@ void StopLate(const Context& context, uint32_t channel) {
 
 // Reads what the driver has. It may use a part of a stop's time, so that waiting for a stuck reader never
 // keeps prof_stop from being called.
-Status Drain(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
-  const Deadline deadline{context.table->NowSteadyNs() + options.stop_deadline_ns / 4};
+Status Drain(const Context& context, uint32_t channel) {
+  const Deadline deadline{context.table->NowSteadyNs() + context.stop_deadline_ns / 4};
   if (context.table->IsStuck(context.device)) return Unavailable("a read has not returned");
-  return context.table->Drain(context.device, channel, options.drain_bytes, deadline);
+  return context.table->Drain(context.device, channel, kMaxDrained, deadline);
 }
 
 Status ReadErrorOf(const Context& context, uint32_t channel) {
@@ -120,18 +128,17 @@ Status ReadErrorOf(const Context& context, uint32_t channel) {
                                  ChannelName(channel), ProfCodeText(code)));
 }
 
-Status RunFetch(const Context& context, uint32_t channel, const DeviceControlOptions& options) {
+Status RunFetch(const Context& context, uint32_t channel) {
   uint32_t readable = 0;
   // Not all drivers have it, and it is a hint in any case: the read below finds out.
   context.hal->ProfDataFlush(context.device, channel, &readable);
-  RETURN_IF_ERROR(Drain(context, channel, options));
+  RETURN_IF_ERROR(Drain(context, channel));
   return ReadErrorOf(context, channel);
 }
 
 // Order of driver-abi 9.5. Only what follows prof_stop decides whether bytes were left behind.
-StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceControlOptions& options,
-                    PumpAlarm& pump) {
-  RunFetch(context, channel, options).Ignore();
+StopOutcome RunStop(const Context& context, uint32_t channel, PumpAlarm& pump) {
+  RunFetch(context, channel).Ignore();
   const Status unread = ReadErrorOf(context, channel);
   // The driver may hand out the last records while prof_stop runs, and not after it (driver-abi 1.8, 7).
   pump.Wake();
@@ -139,7 +146,7 @@ StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceContro
   StopOutcome outcome;
   outcome.status = StatusOfStopCode(code, context.device, ChannelName(channel));
   outcome.data_lost = code == abi::kProfStopDataLoss;
-  Status drained = Drain(context, channel, options);
+  Status drained = Drain(context, channel);
   // An error behind the stop means nothing by itself (driver-abi 9.5); "nothing left" settles the one before.
   if (!unread.ok() && context.table->ReadError(context.device, channel) != 0) outcome.unread = unread;
   Status removed = context.table->Remove(context.device, channel);
@@ -155,13 +162,13 @@ StopOutcome RunStop(const Context& context, uint32_t channel, const DeviceContro
 
 DeviceControl::DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> hal,
                              ChannelPump& pump, const Clock& clock,
-                             const DeviceControlOptions& options)
+                             int64_t stop_deadline_ns)
     : device_(device),
       hal_(std::move(hal)),
       table_(pump.table()),
       pump_(pump.alarm()),
       clock_(clock),
-      options_(options) {
+      stop_deadline_ns_(stop_deadline_ns) {
   threads_[0] = std::make_unique<GuardedThread>(fmt::format("profd-npu{}", device), clock,
                                                 kQueue);
 }
@@ -193,7 +200,7 @@ GuardedJob DeviceControl::JobOf(std::string_view verb, uint32_t channel) const {
 
 void DeviceControl::Submit(GuardedJob job, int64_t run_limit_ns) {
   job.run_limit_ns = run_limit_ns;
-  job.deadline_steady_ns = clock_.SteadyNs() + options_.queue_deadline_ns;
+  job.deadline_steady_ns = clock_.SteadyNs() + kQueueDeadlineNs;
   Enqueue(std::move(job));
 }
 
@@ -219,7 +226,7 @@ void DeviceControl::CheckDeadlines(int64_t now_steady_ns) {
   }
   // They have waited for nothing; their own time begins now.
   for (GuardedJob& job : behind) {
-    job.deadline_steady_ns = now_steady_ns + options_.queue_deadline_ns;
+    job.deadline_steady_ns = now_steady_ns + kQueueDeadlineNs;
     Enqueue(std::move(job));
   }
 }
@@ -238,7 +245,7 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   auto state = std::make_shared<StartState>();
   uint32_t channel = start.channel;
   state->start = std::move(start);
-  Context context{device_, hal_, table_};
+  Context context{device_, hal_, table_, stop_deadline_ns_};
   GuardedJob job = JobOf("starting", channel);
   job.run = [context, epoch, state] { RunStart(context, epoch, *state); };
   // Nothing is read before the requester knows when the run began.
@@ -253,51 +260,51 @@ void DeviceControl::StartChannel(ChannelStart start, uint32_t epoch,
   job.late = [context, state, channel] {
     if (state->status.ok()) StopLate(context, channel);
   };
-  Submit(std::move(job), options_.start_deadline_ns);
+  Submit(std::move(job), kStartDeadlineNs);
 }
 
 void DeviceControl::StopChannel(uint32_t channel, std::function<void(const StopOutcome&)> done) {
   auto outcome = std::make_shared<StopOutcome>();
-  Context context{device_, hal_, table_};
+  Context context{device_, hal_, table_, stop_deadline_ns_};
   GuardedJob job = JobOf("stopping", channel);
-  job.run = [context, channel, outcome, options = options_, pump = pump_] {
-    *outcome = RunStop(context, channel, options, *pump);
+  job.run = [context, channel, outcome, pump = pump_] {
+    *outcome = RunStop(context, channel, *pump);
   };
   job.done = [outcome, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *outcome : StopOutcome{guard, false, Status::Ok()});
   };
-  Submit(std::move(job), options_.stop_deadline_ns);
+  Submit(std::move(job), stop_deadline_ns_);
 }
 
 void DeviceControl::FetchChannel(uint32_t channel, std::function<void(const Status&)> done) {
   auto result = std::make_shared<Status>();
-  Context context{device_, hal_, table_};
+  Context context{device_, hal_, table_, stop_deadline_ns_};
   GuardedJob job = JobOf("reading", channel);
-  job.run = [context, channel, result, options = options_] {
-    *result = RunFetch(context, channel, options);
+  job.run = [context, channel, result] {
+    *result = RunFetch(context, channel);
   };
   job.done = [result, done = std::move(done)](const Status& guard) {
     done(guard.ok() ? *result : guard);
   };
-  Submit(std::move(job), options_.stop_deadline_ns);
+  Submit(std::move(job), stop_deadline_ns_);
 }
 
 void DeviceControl::CorrelateClock(std::function<void(const Result<ClockPair>&)> done) {
-  auto ask = [context = Context{device_, hal_, table_}] {
+  auto ask = [context = Context{device_, hal_, table_, stop_deadline_ns_}] {
     return CorrelateDeviceClock(*context.hal, context.device, GatedClock(*context.table));
   };
   Submit(AskingJob<ClockPair>(fmt::format("reading the clock of device {}", device_), ask, std::move(done)),
-         options_.clock_deadline_ns);
+         kAnswerDeadlineNs);
 }
 
 void DeviceControl::QueryStatus(std::function<void(const Result<int>&)> done) {
-  auto ask = [context = Context{device_, hal_, table_}]() -> Result<int> {
+  auto ask = [context = Context{device_, hal_, table_, stop_deadline_ns_}]() -> Result<int> {
     int status = -1;
     // An error says nothing about the device; only a status does (driver-abi 1.3).
     return context.hal->GetDeviceStatus(context.device, &status) == abi::kDrvErrorNone ? status : -1;
   };
   Submit(AskingJob<int>(fmt::format("asking the status of device {}", device_), ask, std::move(done)),
-         options_.status_deadline_ns);
+         kAnswerDeadlineNs);
 }
 
 }  // namespace profd

@@ -35,23 +35,15 @@ struct StopOutcome {
   Status unread;           // why what the driver had before the stop could not be read
 };
 
-struct DeviceControlOptions {
-  // How long a call may wait for those before it: a stop may take 150 ms of each channel (driver-abi 7).
-  int64_t queue_deadline_ns = 30 * kNsPerSecond;
-  int64_t start_deadline_ns = 2 * kNsPerSecond;
-  int64_t stop_deadline_ns = 3 * kNsPerSecond;
-  int64_t clock_deadline_ns = 1 * kNsPerSecond;
-  int64_t status_deadline_ns = 1 * kNsPerSecond;
-  size_t drain_bytes = 64 * 1024 * 1024;  // most that one stop reads
-};
-
 // Thread-safe. Every `done` is called exactly once, on the device's thread or on the one that calls
 // the method, CheckDeadlines or the destructor: post from it, do not work in it.
 class DeviceControl {
  public:
-  // `pump` and `clock` must outlive this object.
+  static constexpr int64_t kStopDeadlineNs = 3 * kNsPerSecond;
+
+  // `pump` and `clock` must outlive this object. `stop_deadline_ns`: what a stop or a fetch may take.
   DeviceControl(uint32_t device, std::shared_ptr<const HalLibrary> hal, ChannelPump& pump,
-                const Clock& clock, const DeviceControlOptions& options = {});
+                const Clock& clock, int64_t stop_deadline_ns = kStopDeadlineNs);
   ~DeviceControl();  // never hangs; calls that have not come back answer kCancelled
   DeviceControl(const DeviceControl&) = delete;
   DeviceControl& operator=(const DeviceControl&) = delete;
@@ -89,7 +81,7 @@ class DeviceControl {
   const std::shared_ptr<ChannelTable> table_;
   const std::shared_ptr<PumpAlarm> pump_;
   const Clock& clock_;
-  const DeviceControlOptions options_;
+  const int64_t stop_deadline_ns_;
   mutable Mutex mutex_;
   // A thread stays once it is there.
   std::array<std::unique_ptr<GuardedThread>, 2> threads_ GUARDED_BY(mutex_);

@@ -43,9 +43,7 @@ class ArbiterTest : public ::testing::Test {
     PumpOptions pump_options;
     pump_options.poll_timeout_seconds = 0;
     pump_.emplace(hal_.Library(), clock_, pool_, router_, pump_options);
-    DeviceControlOptions deadlines;
-    deadlines.stop_deadline_ns = 200 * kNsPerMs;
-    device_.emplace(0, hal_.Library(), *pump_, clock_, deadlines);
+    device_.emplace(0, hal_.Library(), *pump_, clock_, 200 * kNsPerMs);
     arbiter_ = std::make_unique<ChannelArbiter>(
         ChannelArbiter::Deps{control_, *host_, store_, router_, *pump_},
         std::vector<ChannelArbiter::Device>{{&devices_[0], &*device_}});
