@@ -308,7 +308,6 @@ std::string SampleJson(const SessionFacts& session, int device) {
   for (const auto& [key, field] : options.collectors) {
     std::visit([&json, &name = key](const auto& value) { json[name] = value; }, field);
   }
-  if (options.aicore_sample_based) json["ai_core_profiling_mode"] = "sample-based";
   SetHardwareMemory(json, options);
   SetLinks(json, options);
   SetHost(json, options);

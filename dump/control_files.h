@@ -108,7 +108,6 @@ struct SampleOptions {
   std::map<std::string, std::string> asked;
   // What the collectors that run say of themselves, by key.
   std::map<std::string, std::variant<std::string, int64_t>> collectors;
-  bool aicore_sample_based = false;  // reserved for AI Core sampling
   bool task_records = false;         // task tracks are in the dump: see InfoJson
 };
 
