@@ -75,7 +75,7 @@ class RecoveryTest : public testing::Test {
     ASSERT_TRUE((*dump)->Append(*hccs, AsBytes(std::string("1:000000002 3 4\n")), 1).ok());
     ASSERT_TRUE((*dump)->AppendHostFile("host_sys_cpu.data",
                                         "TimeStamp:5\nIndex:0\nDataLen:3\ncpu\n\n", 1).ok());
-    ASSERT_TRUE((*dump)->AppendOwn("marks.tsv", "1\t2\t\t2\tmark\ta\t0\n", 1).ok());
+    ASSERT_TRUE((*dump)->AppendOwn("marks.tsv", "1\t2\t\t2\tmark\ta\t0\n").ok());
     name_ = (*dump)->name();
     path_ = (*dump)->path();
   }

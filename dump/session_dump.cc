@@ -236,15 +236,15 @@ Result<DumpFile*> SessionDump::OpenDynamic(int device, std::string_view file, st
   return added;
 }
 
-Status SessionDump::AppendOwn(std::string_view file, std::string_view lines, uint64_t records) {
-  if (DumpFile* found = files_.Find(DumpFiles::kOwn, file)) return AppendTo(*found, AsBytes(lines), {records});
+Status SessionDump::AppendOwn(std::string_view file, std::string_view lines) {
+  if (DumpFile* found = files_.Find(DumpFiles::kOwn, file)) return AppendTo(*found, AsBytes(lines), {});
   SliceOptions options{.base = std::string(file), .header = std::string(OwnFileHeading(file)), .plain = true};
   if (options.header.empty()) return InvalidArgument("none of our own files");
   // Large blocks of records are written at once; their names must be in the file before them.
   if (file == kActivityNamesFile) options.buffer_bytes = 0;
   Result<DumpFile*> added = AddFile(nullptr, std::move(options));
   if (!added.ok()) return added.status();
-  return AppendTo(**added, AsBytes(lines), {records});
+  return AppendTo(**added, AsBytes(lines), {});
 }
 
 Status SessionDump::AppendTo(DumpFile& file, std::span<const std::byte> bytes, const Batch& batch) {

@@ -132,7 +132,7 @@ class SessionDump {
   Status AppendDeviceFile(int device, std::string_view file, std::string_view lines,
                           const Batch& batch);
   // Lines of one of our own files (mark_files.h). The first call creates it with a heading.
-  Status AppendOwn(std::string_view file, std::string_view lines, uint64_t records = 1);
+  Status AppendOwn(std::string_view file, std::string_view lines);
   // What the vendor's profiler left in a process is copied to a new folder among our own files
   // (`facts.directory` is its name), by others, who reserve the bytes first. PlaceProcessFiles puts it where the vendor's
   // tools find it.

@@ -160,7 +160,7 @@ void DumpSpaceTest::ExpectFilesAreAsListed() {
 TEST_F(DumpSpaceTest, EveryFileHasItsCheckSum) {
   Make(Options());
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Round(i).ok());
-  ASSERT_TRUE(dump_->AppendOwn(kOwnSamplesFile, "1\tm\t0\t\t2\n", 1).ok());
+  ASSERT_TRUE(dump_->AppendOwn(kOwnSamplesFile, "1\tm\t0\t\t2\n").ok());
   ASSERT_TRUE(Finish().ok());
   ExpectFilesAreAsListed();
   EXPECT_EQ(RecordsInFiles("hbm.data"), 4000u);

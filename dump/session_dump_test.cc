@@ -119,7 +119,7 @@ void SessionDumpTest::ExpectFilesOfAWholeSession() {
 
 TEST_F(SessionDumpTest, HasNoFolderTheVendorsAnalyserStumblesOver) {
   std::unique_ptr<SessionDump> dump = Make(Options());
-  ASSERT_TRUE(dump->AppendOwn("marks.tsv", "1\t2\t\t2\tmark\ta\t0\n", 1).ok());
+  ASSERT_TRUE(dump->AppendOwn("marks.tsv", "1\t2\t\t2\tmark\ta\t0\n").ok());
   ASSERT_TRUE(dump->Finish({}).ok());
   std::set<std::string> folders;
   for (const auto& entry : fs::directory_iterator(path_)) {

@@ -91,7 +91,7 @@ TEST_F(VerifyTest, AMissingSliceThatIsNotListedIsFound) {
 // It is not a slice, so the journal does not know it.
 TEST_F(VerifyTest, AChangedByteOfOurOwnFilesIsFound) {
   Write(0, 20);
-  ASSERT_TRUE(dump_->AppendOwn("marks.tsv", "5000000000000\t2\t\t2\tmark\ta\t0\n", 1).ok());
+  ASSERT_TRUE(dump_->AppendOwn("marks.tsv", "5000000000000\t2\t\t2\tmark\ta\t0\n").ok());
   Finish(20);
   Flip("host/profd/marks.tsv", 60);
   EXPECT_THAT(Texts(Verify()), ElementsAre(testing::AllOf(

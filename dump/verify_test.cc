@@ -128,7 +128,7 @@ TEST_F(VerifyTest, TheTimeOfAnotherProfilerIsANote) {
 // Their timestamps do not show it.
 TEST_F(VerifyTest, LossesOfRecordsWithoutAPeriodAreThoseOfTheManifest) {
   Write(0, 200);
-  ASSERT_TRUE(dump_->AppendOwn("marks.tsv", "5000000000000\t2\t\t2\tmark\ta\t0\n", 1).ok());
+  ASSERT_TRUE(dump_->AppendOwn("marks.tsv", "5000000000000\t2\t\t2\tmark\ta\t0\n").ok());
   ManifestChannel& marks = Channel("marks", 0, "marks.tsv");
   marks.device = -1;
   marks.hz_effective = 0;
