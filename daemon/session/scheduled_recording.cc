@@ -16,7 +16,7 @@ constexpr int64_t kFirstNs = 60 * kNsPerSecond;
 constexpr int64_t kAgainNs = 60 * kNsPerSecond;
 
 bool IsSampling(const v1::Session& session, uint32_t uid) {
-  return session.spec().label() == ScheduledRecording::kLabel && session.owner().uid() == uid;
+  return session.spec().label() == kSamplingLabel && session.owner().uid() == uid;
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ v1::SessionSpec ScheduledRecording::SpecOf(const Key& key, const Job& job, const
   // Without steps, seconds alone.
   if (job.process->step) spec.mutable_schedule()->set_steps(static_cast<uint32_t>(rule.steps));
   spec.mutable_schedule()->set_duration_ms(static_cast<uint64_t>(config_.sampling_max_seconds) * 1000);
-  spec.set_label(std::string(kLabel));
+  spec.set_label(std::string(kSamplingLabel));
   spec.set_options_json(SamplingOptions(config_.sampling_options).value_or("{}"));
   spec.set_best_effort(true);
   spec.set_marks(true);

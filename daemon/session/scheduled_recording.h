@@ -29,8 +29,6 @@ class SelfMetrics;
 
 class ScheduledRecording {
  public:
-  static constexpr std::string_view kLabel = kSamplingLabel;
-
   struct Deps {
     Strand& control;
     const Clock& clock;
