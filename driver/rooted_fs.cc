@@ -150,7 +150,7 @@ Result<RootedFs> RootedFs::OpenRoot(const std::string& path, Resolver resolver) 
   if (resolver == Resolver::kKernelIfAble && !KernelHasOpenat2(root.get())) {
     resolver = Resolver::kByHand;
   }
-  return RootedFs(std::move(root), path, resolver);
+  return RootedFs(std::move(root), resolver);
 }
 
 Result<UniqueFd> RootedFs::OpenFlags(std::string_view relative_path, int flags) const {

@@ -55,15 +55,11 @@ class RootedFs {
   Result<std::string> ReadLink(std::string_view relative_path) const;
   bool Exists(std::string_view relative_path) const;
 
-  const std::string& root_path() const { return root_path_; }
-
  private:
-  RootedFs(UniqueFd root, std::string root_path, Resolver resolver)
-      : root_(std::move(root)), root_path_(std::move(root_path)), resolver_(resolver) {}
+  RootedFs(UniqueFd root, Resolver resolver) : root_(std::move(root)), resolver_(resolver) {}
   Result<UniqueFd> OpenFlags(std::string_view relative_path, int flags) const;
 
   UniqueFd root_;
-  std::string root_path_;
   Resolver resolver_;
 };
 
