@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 
-#include <array>
-
-#include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd::rpc {
 
@@ -13,19 +11,8 @@ MethodRoles::MethodRoles(const google::protobuf::ServiceDescriptor& service) {
   for (int i = 0; i < service.method_count(); ++i) {
     const google::protobuf::MethodDescriptor& method = *service.method(i);
     if (method.options().GetExtension(v1::for_archive)) for_archive_.insert(method.name());
-    switch (method.options().GetExtension(v1::least_role)) {
-      case v1::ROLE_VIEWER:
-        roles_[method.name()] = Role::kViewer;
-        break;
-      case v1::ROLE_USER:
-        roles_[method.name()] = Role::kUser;
-        break;
-      case v1::ROLE_ADMIN:
-        roles_[method.name()] = Role::kAdmin;
-        break;
-      default:
-        break;
-    }
+    const Role least = method.options().GetExtension(v1::least_role);
+    if (least != v1::ROLE_UNSPECIFIED) roles_[method.name()] = least;
   }
 }
 
@@ -35,13 +22,8 @@ std::optional<Role> MethodRoles::LeastRole(std::string_view method) const {
 }
 
 Role RoleOf(const Peer& peer) {
-  if (peer.viewer) return Role::kViewer;
-  return peer.admin ? Role::kAdmin : Role::kUser;
-}
-
-std::string_view RoleName(Role role) {
-  constexpr std::array<std::string_view, 3> kNames = {"viewer", "user", "admin"};
-  return kNames[static_cast<size_t>(role)];
+  if (peer.viewer) return v1::ROLE_VIEWER;
+  return peer.admin ? v1::ROLE_ADMIN : v1::ROLE_USER;
 }
 
 Status MethodRoles::MayCall(const Peer& peer, std::string_view method) const {
@@ -56,8 +38,8 @@ Status MethodRoles::MayCall(const Peer& peer, std::string_view method) const {
   return PermissionDenied(fmt::format(
       "the certificate {} has the role profd-{}, which may {}not call {}: that takes one "
       "with OU=profd-{}{}",
-      peer.certificate, RoleName(RoleOf(peer)), peer.viewer ? "look but " : "", method, RoleName(*least),
-      *least == Role::kUser ? " or OU=profd-admin" : ""));
+      peer.certificate, EnumWord(RoleOf(peer)), peer.viewer ? "look but " : "", method, EnumWord(*least),
+      *least == v1::ROLE_USER ? " or OU=profd-admin" : ""));
 }
 
 }  // namespace profd::rpc

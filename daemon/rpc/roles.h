@@ -2,7 +2,6 @@
 // cannot be called.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "base/status.h"
 #include "daemon/session/peer.h"
+#include "profd/v1/profd.pb.h"
 
 namespace google::protobuf {
 class ServiceDescriptor;
@@ -17,15 +17,10 @@ class ServiceDescriptor;
 
 namespace profd::rpc {
 
-enum class Role : uint8_t {
-  kViewer = 0,  // looks
-  kUser = 1,    // requests for itself
-  kAdmin = 2,   // may act for all users
-};
+// Each may do what those before it may.
+using v1::Role;
 
 Role RoleOf(const Peer& peer);
-// "viewer"
-std::string_view RoleName(Role role);
 
 // Of the methods of one service.
 class MethodRoles {

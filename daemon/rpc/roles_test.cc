@@ -10,7 +10,7 @@
 namespace profd::rpc {
 namespace {
 
-Peer WithRole(Role role) { return {.admin = role == Role::kAdmin, .viewer = role == Role::kViewer, .remote = true, .certificate = "CN=x"}; }
+Peer WithRole(v1::Role role) { return {.admin = role == v1::ROLE_ADMIN, .viewer = role == v1::ROLE_VIEWER, .remote = true, .certificate = "CN=x"}; }
 
 // Calls see(roles, method) for each method of each service.
 template <class See>
@@ -45,10 +45,10 @@ TEST(RolesTest, ViewersOnlyLook) {
                                             "ListDumps",    "GetTopology",   "ListTuningLeases",
                                             "GetAdvice",    "WatchAdvice"};
   ForEachMethod([&looks](const MethodRoles& roles, const std::string& method) {
-    EXPECT_EQ(roles.MayCall(WithRole(Role::kViewer), method).ok(), looks.count(method) == 1) << method;
+    EXPECT_EQ(roles.MayCall(WithRole(v1::ROLE_VIEWER), method).ok(), looks.count(method) == 1) << method;
     const bool archives = method == "ClaimArchiveUpload" || method == "ReportArchive";
-    EXPECT_EQ(roles.MayCall(WithRole(Role::kUser), method).ok(), !archives) << method;
-    EXPECT_TRUE(roles.MayCall(WithRole(Role::kAdmin), method).ok()) << method;
+    EXPECT_EQ(roles.MayCall(WithRole(v1::ROLE_USER), method).ok(), !archives) << method;
+    EXPECT_TRUE(roles.MayCall(WithRole(v1::ROLE_ADMIN), method).ok()) << method;
   });
 }
 
@@ -67,7 +67,7 @@ TEST(RolesTest, TheArchivesUserDoesNothingElse) {
 }
 
 TEST(RolesTest, TheRefusalNamesTheRole) {
-  Status status = Roles().MayCall(WithRole(Role::kViewer), "StartSession");
+  Status status = Roles().MayCall(WithRole(v1::ROLE_VIEWER), "StartSession");
   EXPECT_EQ(status.code(), StatusCode::kPermissionDenied);
   EXPECT_THAT(status.message(), ::testing::AllOf(::testing::HasSubstr("profd-viewer"),
                                                  ::testing::HasSubstr("OU=profd-user"),
@@ -76,20 +76,20 @@ TEST(RolesTest, TheRefusalNamesTheRole) {
 
 TEST(RolesTest, TheRefusalOfAUserDoesNotCallItAViewer) {
   const MethodRoles dumps(*v1::Node::descriptor()->file()->FindServiceByName("DumpService"));
-  EXPECT_THAT(dumps.MayCall(WithRole(Role::kViewer), "FetchDump").message(),
+  EXPECT_THAT(dumps.MayCall(WithRole(v1::ROLE_VIEWER), "FetchDump").message(),
               ::testing::HasSubstr("profd-viewer, which may look but not call FetchDump"));
-  EXPECT_THAT(dumps.MayCall(WithRole(Role::kUser), "ReportArchive").message(),
+  EXPECT_THAT(dumps.MayCall(WithRole(v1::ROLE_USER), "ReportArchive").message(),
               ::testing::HasSubstr("profd-user, which may not call ReportArchive: that takes one with OU=profd-admin"));
 }
 
 TEST(RolesTest, AMethodWithoutARoleCannotBeCalled) {
-  EXPECT_EQ(Roles().MayCall(WithRole(Role::kAdmin), "Forgotten").code(),
+  EXPECT_EQ(Roles().MayCall(WithRole(v1::ROLE_ADMIN), "Forgotten").code(),
             StatusCode::kPermissionDenied);
   EXPECT_EQ(Roles().MayCall(Peer(), "Forgotten").code(), StatusCode::kPermissionDenied);
 }
 
 TEST(RolesTest, AViewerSeesEverythingAndOwnsNothing) {
-  Peer viewer = WithRole(Role::kViewer);
+  Peer viewer = WithRole(v1::ROLE_VIEWER);
   EXPECT_TRUE(viewer.Sees(1000));
   EXPECT_FALSE(viewer.Owns(1000));
   EXPECT_FALSE(viewer.Owns(viewer.uid));

@@ -13,6 +13,7 @@
 #include "base/openssl_ptr.h"
 #include "base/text.h"
 #include "daemon/rpc/tls_pem.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
@@ -76,11 +77,11 @@ Result<Subject> SubjectOf(const X509* certificate) {
   return subject;
 }
 
-std::optional<rpc::Role> RoleOfUnit(std::string_view unit) {
+std::optional<v1::Role> RoleOfUnit(std::string_view unit) {
   constexpr std::string_view kPrefix = "profd-";
   if (!unit.starts_with(kPrefix)) return std::nullopt;
-  for (rpc::Role role : {rpc::Role::kViewer, rpc::Role::kUser, rpc::Role::kAdmin}) {
-    if (unit.substr(kPrefix.size()) == rpc::RoleName(role)) return role;
+  for (v1::Role role : {v1::ROLE_VIEWER, v1::ROLE_USER, v1::ROLE_ADMIN}) {
+    if (unit.substr(kPrefix.size()) == EnumWord(role)) return role;
   }
   return std::nullopt;
 }
@@ -90,9 +91,9 @@ Result<CertificateFacts> FactsOf(const X509* certificate) {
   if (!subject.ok()) return subject.status();
   CertificateFacts facts;
   facts.subject = subject->text;
-  std::vector<rpc::Role> roles;
+  std::vector<v1::Role> roles;
   for (const std::string& unit : subject->units) {
-    if (std::optional<rpc::Role> role = RoleOfUnit(unit)) roles.push_back(*role);
+    if (std::optional<v1::Role> role = RoleOfUnit(unit)) roles.push_back(*role);
   }
   if (roles.size() != 1) {
     return PermissionDenied(fmt::format("the certificate {} names {}: {}", facts.subject,
@@ -252,7 +253,7 @@ Result<Peer> TlsAuthorities::Identify(std::string_view leaf, std::string_view ch
   RETURN_IF_ERROR(impl_->Verify(certificate, between.get()));
   Result<CertificateFacts> facts = FactsOf(certificate);
   if (!facts.ok()) return facts.status();
-  Peer peer{.admin = facts->role == rpc::Role::kAdmin, .viewer = facts->role == rpc::Role::kViewer, .remote = true,
+  Peer peer{.admin = facts->role == v1::ROLE_ADMIN, .viewer = facts->role == v1::ROLE_VIEWER, .remote = true,
             .certificate = facts->subject};
   if (peer.viewer) return peer;
   auto user = users.find(facts->common_name);

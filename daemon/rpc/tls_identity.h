@@ -17,7 +17,7 @@ namespace profd {
 
 struct CertificateFacts {
   std::string common_name;
-  rpc::Role role = rpc::Role::kViewer;
+  v1::Role role = v1::ROLE_VIEWER;
   std::string subject;  // "CN=alice,OU=profd-user", printable, for logs and messages
 };
 

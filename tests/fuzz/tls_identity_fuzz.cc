@@ -50,7 +50,7 @@ void Identify(const std::string& pem) {
     if (!peer.ok()) continue;
     FUZZ_EXPECT(facts.ok() && peer->remote && peer->certificate == facts->subject);
     FUZZ_EXPECT(!(peer->admin && peer->viewer));
-    FUZZ_EXPECT(peer->admin == (facts->role == rpc::Role::kAdmin));
+    FUZZ_EXPECT(peer->admin == (facts->role == v1::ROLE_ADMIN));
     FUZZ_EXPECT(peer->viewer || peer->admin || peer->uid == 1000);
   }
 }
