@@ -136,10 +136,16 @@ Status RunFetch(const Context& context, uint32_t channel) {
   return ReadErrorOf(context, channel);
 }
 
+// The driver had more than the time or the bytes of a Drain allow.
+bool IsMoreLeft(const Status& drained) {
+  return drained.code() == StatusCode::kDeadlineExceeded || drained.code() == StatusCode::kResourceExhausted;
+}
+
 // Order of driver-abi 9.5. Only what follows prof_stop decides whether bytes were left behind.
 StopOutcome RunStop(const Context& context, uint32_t channel, PumpAlarm& pump) {
-  RunFetch(context, channel).Ignore();
+  const Status fetched = RunFetch(context, channel);
   const Status unread = ReadErrorOf(context, channel);
+  const uint64_t fetched_bytes = context.table->Counters(context.device, channel).bytes;
   // The driver may hand out the last records while prof_stop runs, and not after it (driver-abi 1.8, 7).
   pump.Wake();
   int code = context.hal->ProfStop(context.device, channel);
@@ -149,6 +155,10 @@ StopOutcome RunStop(const Context& context, uint32_t channel, PumpAlarm& pump) {
   Status drained = Drain(context, channel);
   // An error behind the stop means nothing by itself (driver-abi 9.5); "nothing left" settles the one before.
   if (!unread.ok() && context.table->ReadError(context.device, channel) != 0) outcome.unread = unread;
+  // A driver may forget at the stop what was not read before it (driver-abi 1.8).
+  if (IsMoreLeft(fetched) && context.table->Counters(context.device, channel).bytes == fetched_bytes) {
+    outcome.unread = fetched;
+  }
   Status removed = context.table->Remove(context.device, channel);
   for (const Status& status : {drained, removed}) {
     // A channel that was never registered is stopped all the same (cleaning up after a crash).

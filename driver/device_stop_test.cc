@@ -42,5 +42,36 @@ TEST(DeviceStop, ThePumpPollsWhileTheDriverStops) {
   EXPECT_TRUE(stopped.get_future().get().status.ok());
 }
 
+// driver-abi 1.8: nothing is read after the stop, so a driver may forget then what was not read before.
+TEST(DeviceStop, WhatTheDriverForgetsAtTheStopIsReported) {
+  SystemClock clock;
+  BlockPool pool(4 << 20);
+  testing::RecordingSink sink;
+  testing::ScriptedHal hal;
+  PumpOptions pump_options;
+  pump_options.poll_timeout_seconds = 0;
+  ChannelPump pump(hal.Library(), clock, pool, sink, pump_options);
+  DeviceControlOptions options;
+  options.drain_bytes = 24;  // each time what one buffer holds
+  DeviceControl control(3, hal.Library(), pump, clock, options);
+  hal.Hold(Call::kPoll);  // nothing else reads
+  hal.WaitUntilHeld(1);
+  const testing::Bytes more_than_a_buffer(size_t{24} * 3000);
+  for (const bool forgets : {false, true}) {
+    hal.set_forgets_at_stop(forgets);
+    std::promise<Status> started;
+    control.StartChannel({.channel = abi::kChannelHbm, .user_data = {}}, 1,
+                         [&](const Status& status, int64_t) { started.set_value(status); });
+    ASSERT_TRUE(started.get_future().get().ok());
+    hal.Data(3, abi::kChannelHbm, more_than_a_buffer);
+    std::promise<StopOutcome> stopped;
+    control.StopChannel(abi::kChannelHbm, [&](const StopOutcome& outcome) { stopped.set_value(outcome); });
+    const StopOutcome outcome = stopped.get_future().get();
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
+    EXPECT_EQ(outcome.unread.ok(), !forgets) << outcome.unread.message();
+  }
+  hal.Release(Call::kPoll);
+}
+
 }  // namespace
 }  // namespace profd

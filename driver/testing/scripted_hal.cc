@@ -120,6 +120,11 @@ void ScriptedHal::OnStop(uint32_t device, uint32_t channel, Bytes bytes) {
   on_stop_[{device, channel}] = std::move(bytes);
 }
 
+void ScriptedHal::set_forgets_at_stop(bool on) {
+  std::lock_guard lock(mutex_);
+  forgets_at_stop_ = on;
+}
+
 void ScriptedHal::Code(Call call, int code) {
   std::lock_guard lock(mutex_);
   codes_[call] = code;
@@ -204,6 +209,7 @@ int ScriptedHal::Stop(unsigned device, unsigned channel) {
   std::unique_lock lock(entry.hal->mutex_);
   entry.hal->log_.push_back(fmt::format("stop {}/{}", device, channel));
   entry.hal->HoldIfAsked(lock, Call::kStop, device);
+  if (entry.hal->forgets_at_stop_) entry.hal->channels_[{device, channel}].reads.clear();
   auto last = entry.hal->on_stop_.find({device, channel});
   if (last != entry.hal->on_stop_.end()) entry.hal->PutData({device, channel}, last->second);
   return entry.hal->codes_[Call::kStop];

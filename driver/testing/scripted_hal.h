@@ -53,6 +53,8 @@ class ScriptedHal {
   // Bytes that appear when the channel is flushed or stopped.
   void OnFlush(uint32_t device, uint32_t channel, Bytes bytes);
   void OnStop(uint32_t device, uint32_t channel, Bytes bytes);
+  // A stop discards what was not read before it.
+  void set_forgets_at_stop(bool on);
   void Code(Call call, int code);  // what start, stop, flush and status answer
   void Info(abi::HalModule module, abi::HalInfo info, int code, int64_t value);
 
@@ -99,6 +101,7 @@ class ScriptedHal {
   std::set<std::pair<Call, int>> holds_;
   std::vector<std::string> log_;
   bool edge_triggered_ = false;
+  bool forgets_at_stop_ = false;
   int empty_code_ = 0;
   std::optional<int> uncut_;
   bool leaving_ = false;
