@@ -14,6 +14,8 @@ namespace {
 
 // Records in a row, with values that are in no list, which are looked through for one with listed values.
 constexpr size_t kMaxUnlisted = 8;
+// Records come once a second at least (driver-abi 3.2).
+constexpr uint64_t kLongStepUs = 1'500'000;
 
 bool IsText(std::string_view bytes) {
   return std::ranges::all_of(bytes, [](char c) { return c == '\t' || c == '\r' || (c >= ' ' && c < 0x7F); });
@@ -89,7 +91,7 @@ Framer::Verdict Framer::Judge(std::span<const std::byte> rest, bool last) const 
   }
   bool follows = !has_timestamp_ || TimestampFollows(format_, last_timestamp_, TimestampOf(format_, rest));
   if (!follows) return JudgeJump(rest, last);
-  if (in_sync_) return Verdict::kAccept;
+  if (in_sync_) return IsLeap(rest) ? Verdict::kSkip : Verdict::kAccept;
   if (rest.size() >= 2 * size && !InARow(rest, 2)) return Verdict::kSkip;
   if (FitsNearby(rest, StepOf(rest))) return Verdict::kSkip;
   if (rest.size() >= 2 * size || last) return Verdict::kAccept;
@@ -147,6 +149,12 @@ bool Framer::FitsNearby(std::span<const std::byte> rest, uint64_t step) const {
     }
   }
   return false;
+}
+
+// Early in a run timestamps are so small that those of bytes out of step may follow, and so may all after them.
+bool Framer::IsLeap(std::span<const std::byte> rest) const {
+  if (format_.time != abi::TimeKind::kMicrosSinceStart || !has_timestamp_) return false;
+  return StepOf(rest) > kLongStepUs && FitsNearby(rest, std::min(kLongStepUs, last_timestamp_ / 2));
 }
 
 Framer::Verdict Framer::JudgeJump(std::span<const std::byte> rest, bool last) const {

@@ -47,6 +47,7 @@ class Framer {
   Verdict JudgeJump(std::span<const std::byte> rest, bool last) const;
   uint64_t StepOf(std::span<const std::byte> record) const;
   bool FitsNearby(std::span<const std::byte> rest, uint64_t step) const;
+  bool IsLeap(std::span<const std::byte> rest) const;
   bool InARow(std::span<const std::byte> rest, size_t count, bool usual = false) const;
   bool IsUsual(std::span<const std::byte> record) const;
   bool UsualNearby(std::span<const std::byte> rest) const;

@@ -159,6 +159,43 @@ TEST(FramerOdd, WithoutItsMarkNothingIsARecord) {
   }
 }
 
+// One byte that is no record, a second after the start: behind it, the microseconds of bytes out of step are 256 times
+// as many, which may follow, and so do all after them.
+TEST(FramerOdd, AByteOfGarbageEarlyInARunCostsThatByteOnly) {
+  for (uint32_t channel : {abi::kChannelHbm, abi::kChannelLlc, abi::kChannelNpuAppMem}) {
+    const auto at = [&](uint32_t period) {
+      const uint32_t us = 20'000 * period;
+      if (channel == abi::kChannelNpuAppMem) return NpuMem(us, 0, uint64_t{period} << 21);
+      return Join({Hbm(us, 300'000, 0, 0), Hbm(us, 300'000, 1, 0), Hbm(us, 300'000, 0, 1), Hbm(us, 300'000, 1, 1)});
+    };
+    std::vector<Buffer> before, after;
+    for (uint32_t period = 1; period <= 50; ++period) before.push_back(at(period));
+    for (uint32_t period = 51; period <= 100; ++period) after.push_back(at(period));
+    const Buffer good = Join({Join(before), Join(after)});
+    std::vector<Buffer> pieces = before;
+    pieces.push_back({std::byte{0x0A}});
+    pieces.insert(pieces.end(), after.begin(), after.end());
+    for (const std::vector<Buffer>& reads : {pieces, std::vector<Buffer>{Join(pieces)}}) {
+      const Fed fed = Feed(channel, reads);
+      EXPECT_EQ(fed.garbage_bytes, 1u) << channel << " " << reads.size();
+      EXPECT_TRUE(fed.good == good) << channel << " " << reads.size();
+    }
+  }
+}
+
+// A driver may be without records for some seconds, and devices without traffic count zeros.
+TEST(FramerOdd, ALongGapEarlyInARunIsNone) {
+  std::vector<Buffer> reads;
+  for (uint64_t us : {20'000, 40'000, 3'040'000, 3'060'000, 9'060'000, 9'080'000}) {
+    reads.push_back(Join({Hbm(us, 0, 0, 0), Hbm(us, 0, 1, 0), Hbm(us, 0, 0, 1), Hbm(us, 0, 1, 1)}));
+  }
+  for (const std::vector<Buffer>& pieces : {reads, std::vector<Buffer>{Join(reads)}}) {
+    const Fed fed = Feed(abi::kChannelHbm, pieces);
+    EXPECT_EQ(fed.garbage_bytes, 0u);
+    EXPECT_TRUE(fed.good == Join(reads));
+  }
+}
+
 // A read ends where a record ends: none is held back because of its values until the next one comes, which of
 // low power may be long after. lpmFreqConv has any number in its type (driver-abi 3.6).
 TEST(FramerOdd, AnOddRecordThatEndsTheReadIsNotHeldBack) {
