@@ -158,6 +158,16 @@ class Past(RecorderCase):
         outcome = next(o for o in final["outcomes"] if o["collector"] == "hbm")
         self.assertTrue(outcome["thinned"] and outcome["rebased"])
 
+    def test_since_names_no_collector_the_chip_lacks(self):
+        """sys_hardware_mem_freq turns on DDR, too, of which this chip has no channel (driver-abi 2.4)."""
+        until_held(self.daemon, 2)
+        session = self.daemon.ctl("start", "--since", "1s", "--devices", "0", "--sys-hardware-mem-freq", "10")
+        self.daemon.ctl("stop", session["session_id"])
+        self.assertNotIn("ddr", {outcome["collector"] for outcome in session["outcomes"]})
+        without = next(warning for warning in session["warnings"] if "without a past" in warning)
+        self.assertNotIn("ddr", without)
+        self.assertIn("qos", without)
+
     def test_since_of_what_is_not_recorded(self):
         """What the recorder does not hold begins with the request, and the manifest reports since when it is missing."""
         until_held(self.daemon, 9)
