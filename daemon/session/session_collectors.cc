@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "daemon/session/option_plan.h"
 #include "daemon/session/session_poll_sink.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -48,6 +49,12 @@ void SessionCollectors::Start(std::shared_ptr<WriterSession> dump_or_null, int64
     if (Collectors()[planned.index].spec->source != CollectorSource::kChannel) {
       StartPoller(planned, since_ns);
       continue;
+    }
+    if (deps_.host.devices.empty() && planned.named && !planned.by_option) {
+      Row& row = rows_.emplace_back();
+      row.collector = planned.index;
+      row.named = true;
+      row.answer = {v1::Outcome::RESULT_UNSUPPORTED, std::string(kNoDevices), 0, 0};
     }
     *waiting += deps_.plan.devices.size();
     for (int device : deps_.plan.devices) StartChannel(planned, device, since_ns, answered);
@@ -217,7 +224,7 @@ std::vector<Problem> SessionCollectors::Unstarted() const {
     const std::vector<int>& devices = answer.devices;
     std::string text(Collectors()[collector].spec->name);
     if (devices.front() == kHostDevice) {
-      text += " on the host";
+      if (Collectors()[collector].spec->source != CollectorSource::kChannel) text += " on the host";
     } else if (devices.size() < deps_.plan.devices.size() || devices.size() == 1) {
       text += fmt::format(" on device{} {}", devices.size() == 1 ? "" : "s",
                           fmt::join(devices, ", "));

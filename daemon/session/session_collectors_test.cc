@@ -130,6 +130,18 @@ TEST_F(SessionCollectorsTest, WhatNoOneAskedForByNameMayBeAbsent) {
   EXPECT_EQ(Filled(false).outcomes_size(), 0);
 }
 
+TEST_F(SessionCollectorsTest, WithoutDevicesWhatWasAskedForByNameIsReported) {
+  Plan("hbm");
+  Plan("llc").by_option = true;
+  EXPECT_TRUE(Start());
+  const std::vector<Problem> problems = collectors_.Unstarted();
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].kind, Problem::Kind::kUnsupported);
+  EXPECT_EQ(problems[0].text, "hbm: no devices on this node");
+  ASSERT_EQ(Filled(false).outcomes_size(), 1);
+  EXPECT_EQ(Outcomes().channels.at(0).state, "unsupported");
+}
+
 // A device that cannot be read is missing where another has the collector.
 TEST_F(SessionCollectorsTest, ADeviceThatCannotBeReadHasFailed) {
   HasDevices({"Ascend910B", "Ascend910B"});

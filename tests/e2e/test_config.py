@@ -216,6 +216,12 @@ class NoDriver(unittest.TestCase):
             answer = daemon.run("start", "--sys-hardware-mem-freq", "50")
             self.assertIn(answer.returncode, (3, 5))
             self.assertTrue(answer.stdout + answer.stderr)
+            named = ("--collector", "hbm=10", "--collector", "host_cpu=10")
+            answer = daemon.run("start", "--all", "--require-all", *named)
+            self.assertEqual(answer.returncode, 3, answer.stdout)
+            self.assertIn("hbm: no devices on this node", answer.stdout + answer.stderr)
+            outcomes = {o["collector"]: o["result"] for o in daemon.ctl("start", "--all", *named, expect=5)["outcomes"]}
+            self.assertEqual(outcomes, {"hbm": "unsupported", "host_cpu": "running"})
             daemon.run("stop", "--all-mine")
             self.assertIsNone(daemon.metric("atlas_npu_power_watts"))
             self.assertIsNotNone(daemon.metric("atlas_host_cpu_seconds_total"))
