@@ -65,12 +65,12 @@ profd.slicePanel = function (timeline, rank, found, data) {
   const stack = profd.launchOf(timeline, found);
   const partners = timeline.partners();
   const begin = (BigInt(data.begin_ns) + BigInt(Math.round(found.start))).toString();
-  box.replaceChildren(profd.element('h3', {}, name), profd.figures([['Lane', lane.group + ', ' + lane.name], ['Start', profd.duration(found.start)],
+  box.replaceChildren(profd.element('div', {}, profd.element('h3', {}, name), profd.figures([['Lane', lane.group + ', ' + lane.name], ['Start', profd.duration(found.start)],
     ['Duration', profd.duration(found.end - found.start)], ['Start, ns', begin]].concat(operator ? [['Type', operator.type || '-'], ['Core', operator.core || '-'],
     ['Input shapes', operator.input_shapes || '-'], ['Bound', operator.bound || '-']] : [])),
   stack.length ? profd.element('div', {}, profd.element('h3', {}, 'Launched by'), profd.element('ol', {}, stack.map((each) => profd.element('li', {}, go(each))))) : null,
   partners.length ? profd.element('p', {}, partners.some((flow) => flow.out) ? 'Launches: ' : 'Arrows: ', partners.slice(0, 20).flatMap((flow) => [go(flow.found), ' '])) : null,
-  profd.element('h3', {}, 'Hardware in this time'), profd.counterTable(timeline.model, found.start, found.end));
+  profd.element('h3', {}, 'Hardware in this time'), profd.counterTable(timeline.model, found.start, found.end)));
 };
 
 profd.timelineKeys = function (timeline, event) {
