@@ -71,7 +71,7 @@ profd.timelineModel = function (data) {
       most = Math.max(most, counter.value[i]);
       least = Math.min(least, counter.value[i]);
     });
-    if (times.length) model.counters.push({name: names[number], unit: counter.unit, times: times,
+    if (times.length) model.counters.push({name: names[number], unit: counter.unit, holds: counter.holds, times: times,
       values: Float64Array.from(counter.value), most: most, least: least});
   });
   for (const [lane, slice, toLane, toSlice] of data.flows || []) {

@@ -2,22 +2,26 @@
 'use strict';
 var profd = window.profd || (window.profd = {});
 
-// Of each counter what it was in the time; of one without a sample in it, the sample before.
+// Of each counter what it was in the time, as of steps and operators: of the samples in it, else of the one before. One whose
+// samples hold until the next: by the time that each value held.
 profd.countersIn = function (model, from, to) {
   return model.counters.map((counter) => {
-    const first = profd.firstAbove(counter.times, from);
-    const last = profd.firstAbove(counter.times, to);
-    const values = first < last ? counter.values.subarray(first, last) : first > 0 ? counter.values.subarray(first - 1, first) : null;
-    if (!values) return null;
+    const times = counter.times;
+    const begin = profd.firstAbove(times, Math.ceil(from) - 1);
+    const samples = Math.max(profd.firstAbove(times, Math.ceil(to) - 1) - begin, 0);
+    const before = profd.firstAbove(times, from) - 1;
+    const first = (counter.holds || !samples) && before >= 0 ? before : begin;
+    const values = counter.values.subarray(first, samples ? begin + samples : before + 1);
+    if (!values.length) return null;
     let sum = 0;
-    let min = values[0];
-    let max = values[0];
-    for (const value of values) {
-      sum += value;
-      min = Math.min(min, value);
-      max = Math.max(max, value);
-    }
-    return {name: counter.name, unit: counter.unit, samples: last - first, min: min, mean: sum / values.length, max: max};
+    let weights = 0;
+    values.forEach((value, i) => {
+      const end = first + i + 1 < times.length ? Math.min(times[first + i + 1], to) : to;
+      const weight = counter.holds && values.length > 1 ? end - Math.max(times[first + i], from) : 1;
+      sum += value * weight;
+      weights += weight;
+    });
+    return {name: counter.name, unit: counter.unit, samples: samples, min: Math.min(...values), mean: sum / weights, max: Math.max(...values)};
   }).filter((row) => row);
 };
 

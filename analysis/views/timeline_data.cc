@@ -173,8 +173,8 @@ class TimelineMaker {
         times.push_back(point.t_ns - std::exchange(before, point.t_ns));
         values.push_back(point.value);
       }
-      counters.push_back({{"name", series->name}, {"unit", series->unit}, {"device", series->device}, {"time", std::move(times)},
-                          {"value", std::move(values)}});
+      counters.push_back({{"name", series->name}, {"unit", series->unit}, {"device", series->device},
+                          {"holds", series->IsCoreClock()}, {"time", std::move(times)}, {"value", std::move(values)}});
     }
     (*json)["counters"] = std::move(counters);
   }

@@ -12,6 +12,16 @@ from text_files import write_text
 BEGIN_US = 1736408883000000
 
 
+def write_changing_clock(output):
+    """A kernel of 100 us that nothing launched: the clock changes after 75 us of it, bandwidth is measured every 50 us."""
+    os.makedirs(output)
+    write_text(os.path.join(output, "kernel_details.csv"), f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US},100\n")
+    events = [{"ph": "C", "name": "AI Core Freq", "pid": 7, "tid": 0, "ts": BEGIN_US + at, "args": {"MHz": mhz}} for at, mhz in ((-10, 1800), (75, 800))]
+    events += [{"ph": "C", "name": "HBM 0/Read", "pid": 7, "tid": 0, "ts": BEGIN_US + at, "args": {"Read(MB/s)": value}}
+               for at, value in ((-50, 70), (0, 10), (50, 30), (100, 90))]
+    write_text(os.path.join(output, "trace_view.json"), json.dumps(events))
+
+
 class SameNames(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -31,12 +41,14 @@ class SameNames(unittest.TestCase):
         links = {kind: {"0-1": {"Transport Type": transport, "Transit Size(MB)": size, "Transit Time(ms)": 10}}
                  for kind, transport, size in (("allreduce-total@g", "HCCS", 100), ("allgather-total@g", "RDMA", 30))}
         write_text(os.path.join(output, "communication_matrix.json"), json.dumps({"step1": {"collective": links}}))
-        profctl("report", os.path.join(cls.folder, "run"), "-o", os.path.join(cls.folder, "run.html"))
+        write_changing_clock(os.path.join(cls.folder, "clock", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"))
+        for name in ("run", "clock"):
+            profctl("report", os.path.join(cls.folder, name), "-o", os.path.join(cls.folder, name + ".html"))
         cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
 
-    def open(self, page):
+    def open(self, page, name="run"):
         self.browser.open("about:blank")
-        self.browser.open(f"file://{self.folder}/run.html#/{page}")
+        self.browser.open(f"file://{self.folder}/{name}.html#/{page}")
         eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
 
     def cells(self, selector):
@@ -57,6 +69,20 @@ class SameNames(unittest.TestCase):
         self.assertEqual(self.browser.run("return profd.timeline.model.counters.map((each) => each.name)"), names)
         events = json.loads(self.browser.run("return profd.chromeTrace(profd.data.ranks[0].timeline_data)"))["traceEvents"]
         self.assertEqual([(each["name"], each["args"]["MHz"]) for each in events if each["ph"] == "C"], [(names[0], 1800)] * 3 + [(names[1], 800)] * 3)
+
+    def test_counters_in_the_time_of_a_kernel(self):
+        """As the means of operators and steps: the clock by the time that each value held, others of the samples in it."""
+        self.open("timeline?search=k", "clock")
+        rows = {row[0].split()[0]: row[1:] for row in self.cells("#slice tbody tr")}
+        mean = (1800 * 75 + 800 * 25) / 100
+        self.assertEqual(rows["AI"], ["800.00 MHz", f"{mean:,.2f} MHz", "1,800.00 MHz", "1"])
+        self.assertEqual([cell.split()[0] for cell in rows["HBM"]], ["10.00", "20.00", "30.00", "2"])
+
+    def test_a_slice_that_nothing_launched(self):
+        self.open("timeline?search=k", "clock")
+        panel = self.browser.run("return document.getElementById('slice').innerText")
+        self.assertTrue(panel.startswith("k\n"), panel)
+        self.assertNotIn("null", panel)
 
     def test_a_link_of_two_transports(self):
         self.open("communication")
