@@ -239,6 +239,19 @@ TEST(TimelineDataTest, KeepsTheLongestAndTheirFlows) {
   EXPECT_EQ(data["flows"], Json::array({Json::array({0, 0, 1, 1})}));  // the other one's end is left out
 }
 
+// Those behind the first 64 only where a finding is of them or names them.
+TEST(ReportTest, SaysOfWhichRanksItShowsLittle) {
+  analysis::Run run;
+  for (int number = 0; number < 70; ++number) {
+    run.ranks.push_back(std::make_unique<Rank>());
+    run.ranks.back()->rank = number;
+  }
+  const Json findings = Json::array({{{"rank", nullptr}, {"evidence", "rank 66 is slower than rank 670"}}, {{"rank", 68}, {"evidence", ""}}});
+  const Json data = PageData(run, nullptr, findings, 10, 0);
+  for (const size_t full : {0u, 63u, 66u, 68u}) EXPECT_FALSE(data["ranks"][full].contains("brief")) << full;
+  for (const size_t brief : {64u, 67u, 69u}) EXPECT_EQ(data["ranks"][brief].value("brief", false), true) << brief;
+}
+
 TEST(ReportTest, NothingInTheDataEndsTheScript) {
   const std::string page = PageHtml("</script><script>");
   const std::string begin = "type=\"application/gzip;base64\">";

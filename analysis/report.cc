@@ -10,6 +10,7 @@
 
 #include "analysis/cluster/cluster_view.h"
 #include "analysis/tuning/tuning_view.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -46,14 +47,29 @@ Json PageRank(const Rank& rank, bool full) {
   if (full) return RankJson(rank, {});
   const ViewNames brief = {"overall", "steps", "step_average"};
   Json json = RankJson(rank, brief);
+  json["brief"] = true;
   for (const View& view : Views()) {
     if (!brief.contains(view.name)) json[std::string(view.name)] = nullptr;
   }
   return json;
 }
 
+// "rank 7" in a text, not "rank 70".
+bool Names(std::string_view text, const std::string& rank) {
+  for (size_t at = text.find(rank); at != std::string_view::npos; at = text.find(rank, at + 1)) {
+    const size_t end = at + rank.size();
+    if (end == text.size() || !IsDigit(text[end])) return true;
+  }
+  return false;
+}
+
+// As the rank that a finding is of, or by the text of one about all ranks.
 bool IsNamed(const Json& findings, const Rank& rank) {
-  return rank.rank && std::ranges::any_of(findings, [&rank](const Json& each) { return each["rank"] == *rank.rank; });
+  if (!rank.rank) return false;
+  const std::string name = fmt::format("rank {}", *rank.rank);
+  return std::ranges::any_of(findings, [&rank, &name](const Json& each) {
+    return each["rank"] == *rank.rank || Names(each["evidence"].get_ref<const std::string&>(), name);
+  });
 }
 
 }  // namespace

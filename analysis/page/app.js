@@ -110,7 +110,9 @@ profd.show = async function () {
   if (!profd.data) route = profd.routes[0];
   profd.showFrame(route);
   const index = Math.min(Number(profd.query().get('rank') || 0), profd.data ? profd.data.ranks.length - 1 : 0);
-  const made = route.make(profd.data ? profd.data.ranks[index] || null : null, profd.query());
+  const rank = profd.data ? profd.data.ranks[index] || null : null;
+  profd.brief = rank && rank.brief;
+  const made = route.make(rank, profd.query());
   content.replaceChildren(profd.element('h2', {}, route.title), made);
   if (profd.entered) profd.entered();
   profd.entered = null;

@@ -79,7 +79,10 @@ profd.panel = function (title) {
   const children = Array.prototype.slice.call(arguments, 1);
   return profd.element('section', {class: 'panel'}, profd.element('h3', {}, title), ...children);
 };
-profd.none = (what, how) => profd.element('p', {class: 'none'}, what + ': not recorded.' + (how ? ' ' + how : ''));
+// Of a rank that the page does not show in full only times and steps are known.
+profd.none = (what, how) => profd.element('p', {class: 'none'}, profd.brief && what !== 'Steps' ?
+  what + ': not on this page, which shows few of so many ranks in full. Read this rank by itself.'
+  : what + ': not recorded.' + (how ? ' ' + how : ''));
 
 profd.figures = function (pairs) {
   return profd.element('dl', {class: 'figures'}, pairs.map(([name, value]) =>
