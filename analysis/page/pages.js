@@ -99,7 +99,8 @@ profd.overviewPage = function (rank) {
   const pipeline = rank.data_pipeline;
   const hints = (profd.data.hints || []);
   const top = (rank.operator_types || []).slice(0, 5);
-  const judged = average || top.length > 0 || pipeline;
+  const steps = (rank.steps || []).length;  // those of a table have no average
+  const judged = steps > 0 || top.length > 0 || pipeline;
   const urgent = (profd.data.findings || []).filter((finding) => finding.priority === 'high' || finding.priority === 'medium').slice(0, 5);
   const item = (text, evidence) => profd.element('li', {}, text, ' ', profd.element('span', {class: 'evidence'}, evidence));
   const hintList = hints.length + urgent.length === 0 ? profd.element('p', {class: 'none'},
@@ -113,8 +114,8 @@ profd.overviewPage = function (rank) {
     profd.element('div', {class: 'grid'},
       profd.overallPanel(rank),
       profd.panel('What to look at first', hintList),
-      profd.panel('Step trace, average', average ? [profd.stepParts(average), profd.stepGraph(average),
-        profd.element('p', {}, profd.element('a', {href: profd.address('steps')}, 'All steps'))] : profd.none('Steps', 'Mark steps, or record training_trace.')),
+      profd.panel('Step trace, average', steps ? [average ? [profd.stepParts(average), profd.stepGraph(average)] : profd.none('Parts of steps'),
+        profd.element('p', {}, profd.element('a', {href: profd.address('steps')}, 'All steps'))].flat() : profd.none('Steps', 'Mark steps, or record training_trace.')),
       profd.panel('Operators', top.length ? [profd.typeChart(rank, 5), profd.details('As a table', profd.typeTable(rank, 5)),
         profd.element('p', {}, profd.element('a', {href: profd.address('operators')}, 'All operators'))] : profd.none('Operators', 'profctl start --task-time l1 records them.')),
       profd.panel('Data pipeline', pipeline ? [profd.stageList(pipeline), profd.element('p', {}, profd.element('a', {href: profd.address('pipeline')}, 'Queues'))]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of profctl report in a real Chromium: what has the same name, the same time or the same ends."""
+"""The page of profctl report in a real Chromium: what has the same name, the same time or the same ends, or one file alone."""
 
 import json
 import os
@@ -42,7 +42,11 @@ class SameNames(unittest.TestCase):
                  for kind, transport, size in (("allreduce-total@g", "HCCS", 100), ("allgather-total@g", "RDMA", 30))}
         write_text(os.path.join(output, "communication_matrix.json"), json.dumps({"step1": {"collective": links}}))
         write_changing_clock(os.path.join(cls.folder, "clock", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"))
-        for name in ("run", "clock"):
+        output = os.path.join(cls.folder, "steps", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
+        os.makedirs(output)
+        write_text(os.path.join(output, "step_trace_time.csv"), "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage\n"
+                   "5,10,20,0,20,70,100\n6,10,20,0,20,70,100\n")
+        for name in ("run", "clock", "steps"):
             profctl("report", os.path.join(cls.folder, name), "-o", os.path.join(cls.folder, name + ".html"))
         cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
 
@@ -83,6 +87,13 @@ class SameNames(unittest.TestCase):
         panel = self.browser.run("return document.getElementById('slice').innerText")
         self.assertTrue(panel.startswith("k\n"), panel)
         self.assertNotIn("null", panel)
+
+    def test_steps_of_a_table_alone(self):
+        self.open("overview", "steps")
+        text = self.browser.run("return document.querySelector('main').innerText")
+        self.assertIn("All steps", text)
+        self.assertNotIn("Steps: not recorded", text)
+        self.assertNotIn("Neither steps", text)
 
     def test_a_link_of_two_transports(self):
         self.open("communication")
