@@ -31,7 +31,7 @@ profd.address = function (page, more) {
   return '#/' + page + (text ? '?' + text : '');
 };
 
-profd.rankName = (rank) => rank.rank !== null ? String(rank.rank) : 'device ' + rank.device;
+profd.rankName = (rank) => rank.rank !== null ? String(rank.rank) : rank.device !== null ? 'device ' + rank.device : 'unknown';
 
 profd.unpack = async function (base64) {
   const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));

@@ -25,7 +25,8 @@ double NumberOf(const Json& object, const char* name) {
 }
 
 std::string NameOf(const Json& rank) {
-  return rank["rank"].is_null() ? "device " + rank["device"].dump() : "rank " + rank["rank"].dump();
+  if (!rank["rank"].is_null()) return "rank " + rank["rank"].dump();
+  return rank["device"].is_null() ? "unknown rank" : "device " + rank["device"].dump();
 }
 
 // One of each kind: many ranks may have the same one, and then the worst of them is its evidence.

@@ -69,6 +69,11 @@ TEST_F(HintsTest, ManyRanksWithTheSameOneAreOneHintOfTheWorst) {
   EXPECT_LE(hints.size(), 3U);
 }
 
+TEST_F(HintsTest, RankAndDeviceOfAFileCanBeUnknown) {
+  AddRank(0, 50).rank.reset();
+  EXPECT_THAT(Get(), Contains(HasSubstr("| unknown rank: free 50.000 ms of 100.000 ms (50.0 %)")));
+}
+
 TEST_F(HintsTest, LongIntervalIsInput) {
   AddRankWithInterval(1);
   EXPECT_THAT(Get(), Contains("The interval between steps is long: data processing, its transfer or get_next is slow. "
