@@ -30,7 +30,7 @@ inline CodePoint FirstCodePoint(std::string_view text) {
   return {value, bytes};
 }
 
-// How many of at most `most` bytes of a longer text are whole characters.
+// How many of at most `most` bytes of a longer text are complete characters.
 inline size_t BytesOfWholeCharacters(std::string_view text, size_t most) {
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
   return most;

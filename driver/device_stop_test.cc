@@ -45,25 +45,23 @@ TEST(DeviceStop, ThePumpPollsWhileTheDriverStops) {
 // driver-abi 1.8: nothing is read after the stop, so a driver may forget then what was not read before.
 TEST(DeviceStop, WhatTheDriverForgetsAtTheStopIsReported) {
   SystemClock clock;
-  BlockPool pool(4 << 20);
+  BlockPool pool(256 << 20);
   testing::RecordingSink sink;
   testing::ScriptedHal hal;
   PumpOptions pump_options;
   pump_options.poll_timeout_seconds = 0;
   ChannelPump pump(hal.Library(), clock, pool, sink, pump_options);
-  DeviceControlOptions options;
-  options.drain_bytes = 24;  // each time what one buffer holds
-  DeviceControl control(3, hal.Library(), pump, clock, options);
+  DeviceControl control(3, hal.Library(), pump, clock);
   hal.Hold(Call::kPoll);  // nothing else reads
   hal.WaitUntilHeld(1);
-  const testing::Bytes more_than_a_buffer(size_t{24} * 3000);
+  const testing::Bytes more_than_is_drained((size_t{64} << 20) + size_t{24} * 3000);
   for (const bool forgets : {false, true}) {
     hal.set_forgets_at_stop(forgets);
     std::promise<Status> started;
     control.StartChannel({.channel = abi::kChannelHbm, .user_data = {}}, 1,
                          [&](const Status& status, int64_t) { started.set_value(status); });
     ASSERT_TRUE(started.get_future().get().ok());
-    hal.Data(3, abi::kChannelHbm, more_than_a_buffer);
+    hal.Data(3, abi::kChannelHbm, more_than_is_drained);
     std::promise<StopOutcome> stopped;
     control.StopChannel(abi::kChannelHbm, [&](const StopOutcome& outcome) { stopped.set_value(outcome); });
     const StopOutcome outcome = stopped.get_future().get();

@@ -44,7 +44,7 @@ inline constexpr std::string_view kSliceMark = ".slice_";
 // A compressed slice is called this after its own name. Its .done keeps its name and has the size
 // before compression.
 inline constexpr std::string_view kCompressedSuffix = ".zst";
-// Of the file that tells the size of a closed one.
+// Of the file beside a closed one that has its size.
 inline constexpr std::string_view kDoneSuffix = ".done";
 
 struct SliceEntry {

@@ -86,7 +86,7 @@ namespace {
 
 const Intervals& OverlapOf(const Rank& rank, OverlapKind kind) { return rank.overlap[static_cast<size_t>(kind)]; }
 
-// What another tool's table says stays as it is.
+// What another tool's table has stays as it is.
 bool IsOfIntervals(const Rank& rank) {
   if (rank.source != "dump" && !rank.shares.empty()) return false;
   return !OverlapOf(rank, OverlapKind::kComputing).empty() || !OverlapOf(rank, OverlapKind::kCommunication).empty();

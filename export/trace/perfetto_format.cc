@@ -116,7 +116,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     if (!writer_.status().ok()) return;
     for (Slice& slice : SlicesOf(event, *shared_.plan.dumps[dump_])) {
       if (slice.kind == Slice::Kind::kFlowStart || slice.kind == Slice::Kind::kFlowStep) continue;
-      // Iterations may overlap, and an all-reduce goes on beyond the end of the backward pass.
+      // Iterations may overlap, and an all-reduce may last beyond the end of the backward pass.
       if (slice.process == &kStepTraceProcess) {
         const size_t lane = LaneOf(slice, event);
         nested_.Add(lane, std::move(slice));
