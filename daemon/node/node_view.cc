@@ -102,7 +102,7 @@ HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const Chan
     }
   }
   if (dcmi == nullptr) {
-    facts.without_dcmi = node.report().dcmi_error;
+    facts.without_dcmi = node.report().dcmi_error();
   } else if (dcmi->FindByLogicalId(device.id) == nullptr) {
     facts.without_dcmi = "libdcmi does not list it";
   }
