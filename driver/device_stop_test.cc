@@ -53,15 +53,16 @@ TEST(DeviceStop, WhatTheDriverForgetsAtTheStopIsReported) {
   ChannelPump pump(hal.Library(), clock, pool, sink, pump_options);
   DeviceControl control(3, hal.Library(), pump, clock);
   hal.Hold(Call::kPoll);  // nothing else reads
-  hal.WaitUntilHeld(1);
-  const testing::Bytes more_than_is_drained((size_t{64} << 20) + size_t{24} * 3000);
+  const testing::Bytes piece(size_t{24} << 10);
+  constexpr size_t kMoreThanIsDrained = (size_t{64} << 20) / (size_t{24} << 10) + 100;  // pieces
   for (const bool forgets : {false, true}) {
     hal.set_forgets_at_stop(forgets);
     std::promise<Status> started;
     control.StartChannel({.channel = abi::kChannelHbm, .user_data = {}}, 1,
                          [&](const Status& status, int64_t) { started.set_value(status); });
     ASSERT_TRUE(started.get_future().get().ok());
-    hal.Data(3, abi::kChannelHbm, more_than_is_drained);
+    hal.WaitUntilHeld(1);
+    for (size_t i = 0; i < kMoreThanIsDrained; ++i) hal.Data(3, abi::kChannelHbm, piece);
     std::promise<StopOutcome> stopped;
     control.StopChannel(abi::kChannelHbm, [&](const StopOutcome& outcome) { stopped.set_value(outcome); });
     const StopOutcome outcome = stopped.get_future().get();

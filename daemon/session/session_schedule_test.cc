@@ -103,7 +103,7 @@ TEST_F(SessionTermsTest, AllProblemsAtOnce) {
   (*request_.mutable_metadata())["long"] = std::string(1025, 'x');
   EXPECT_THAT(Problem(), AllOf(HasSubstr("start_step = -1"), HasSubstr("needs job_id or pids"),
                                HasSubstr("lease_ms = 999"), HasSubstr("priority = 10"),
-                               HasSubstr("no name"), HasSubstr("1025 characters")));
+                               HasSubstr("no name"), HasSubstr("1025 bytes")));
 }
 
 // What is kept of a session is bounded.
