@@ -131,26 +131,6 @@ TEST(HardwareTest, MeansOfAllSteps) {
   EXPECT_EQ(ProblemsJson(run, nullptr)[0]["what"], "means of the hardware's counters are of the first 100000 of 100001 steps");
 }
 
-// dump-format 3.4: a thread of the step trace for each model, and each counts its iterations from 1.
-TEST(StepsTest, IterationsOfTwoModels) {
-  constexpr int64_t kMs = 1'000'000;
-  Rank rank;
-  Intervals computing;
-  for (int64_t i = 0; i < 4; ++i) {
-    rank.steps.push_back({i % 2 + 1, 100 * i * kMs, (100 * i + 100) * kMs, {}, {}, {}});
-    computing.push_back({100 * i * kMs, (100 * i + 10 * (i + 1)) * kMs});
-  }
-  rank.overlap = exporting::operators::MakeOverlap(std::move(computing), {}, {});
-  const Json steps = StepsView(rank);
-  ASSERT_EQ(steps.size(), 4u);
-  for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(steps[i]["computing_ms"], 10 * (i + 1)) << i;
-    EXPECT_EQ(steps[i]["free_ms"], 100 - 10 * (i + 1)) << i;
-  }
-  EXPECT_EQ(StepAverageView(rank)["computing_ms"], 25);
-  EXPECT_EQ(MeanWholeStepOf(rank)->shares->computing, 25);
-}
-
 TEST(RankTest, OperatorsAndLanesAreOnce) {
   Rank rank;
   const TextId a = rank.Text("a");

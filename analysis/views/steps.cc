@@ -24,9 +24,10 @@ Parts PartsOf(const Step& step) {
   return parts;
 }
 
-void AddShares(const std::optional<Shares>& shares, Json* json) {
-  const auto add = [&](const char* name, double value) { (*json)[name] = shares ? Json(value) : Json(); };
-  const Shares of = shares.value_or(Shares());
+void AddShares(const Shares* shares, Json* json) {
+  const auto add = [&](const char* name, double value) { (*json)[name] = shares == nullptr ? Json() : Json(value); };
+  const Shares none;
+  const Shares& of = shares == nullptr ? none : *shares;
   add("computing_ms", of.computing);
   add("communication_ms", of.communication);
   add("uncovered_communication_ms", of.uncovered);
@@ -82,42 +83,19 @@ double MsWithin(const Intervals& intervals, const Interval& span) {
   return Ms(ns);
 }
 
-namespace {
-
-const Intervals& OverlapOf(const Rank& rank, OverlapKind kind) { return rank.overlap[static_cast<size_t>(kind)]; }
-
-// What another tool's table has stays as it is.
-bool IsOfIntervals(const Rank& rank) {
-  if (rank.source != "dump" && !rank.shares.empty()) return false;
-  return !OverlapOf(rank, OverlapKind::kComputing).empty() || !OverlapOf(rank, OverlapKind::kCommunication).empty();
-}
-
-Shares SharesWithin(const Rank& rank, const Step& step, Shares one) {
-  const Interval span{step.start_ns, step.end_ns};
-  one.computing = MsWithin(OverlapOf(rank, OverlapKind::kComputing), span);
-  one.communication = MsWithin(OverlapOf(rank, OverlapKind::kCommunication), span);
-  one.uncovered = MsWithin(OverlapOf(rank, OverlapKind::kNotOverlapped), span);
-  one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
-  return one;
-}
-
-// None: nothing ran in it. By its time where that is known: models have iterations of the same numbers.
-std::optional<Shares> SharesOf(const Rank& rank, const Step& step) {
-  if (IsOfIntervals(rank)) {
-    const Shares within = SharesWithin(rank, step, {});
-    return within.computing > 0 || within.communication > 0 ? std::optional(within) : std::nullopt;
-  }
-  const auto found = rank.shares.find(step.number);
-  return found == rank.shares.end() ? std::nullopt : std::optional(found->second);
-}
-
-}  // namespace
-
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
+  const auto of = [&rank](OverlapKind kind) -> const Intervals& { return rank.overlap[static_cast<size_t>(kind)]; };
   std::map<int64_t, Shares> shares = rank.shares;
-  if (!IsOfIntervals(rank)) return shares;
+  // What another tool's table has stays as it is.
+  if (rank.source != "dump" && !shares.empty()) return shares;
+  if (of(OverlapKind::kComputing).empty() && of(OverlapKind::kCommunication).empty()) return shares;
   for (const Step& step : rank.steps) {
-    const Shares one = SharesWithin(rank, step, shares[step.number]);
+    Shares one = shares[step.number];
+    const Interval span{step.start_ns, step.end_ns};
+    one.computing = MsWithin(of(OverlapKind::kComputing), span);
+    one.communication = MsWithin(of(OverlapKind::kCommunication), span);
+    one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), span);
+    one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
     if (one.computing > 0 || one.communication > 0) {
       shares[step.number] = one;
     } else {
@@ -164,18 +142,20 @@ bool HasSteps(const Run& run) {
 }
 
 std::optional<MeanStep> MeanWholeStepOf(const Rank& rank) {
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   // Its length, and what it was made of where that is known.
-  std::vector<std::pair<double, std::optional<Shares>>> steps;
+  std::vector<std::pair<double, const Shares*>> steps;
   for (const bool complete : {true, false}) {
     if (!steps.empty()) break;
     for (const Step& step : WholeSteps(rank)) {
       if (complete && rank.recorded && (step.start_ns < rank.recorded->start_ns || step.end_ns > rank.recorded->end_ns)) continue;
-      steps.emplace_back(Ms(step.end_ns - step.start_ns), SharesOf(rank, step));
+      const auto found = shares.find(step.number);
+      steps.emplace_back(Ms(step.end_ns - step.start_ns), found == shares.end() ? nullptr : &found->second);
     }
   }
   // Only sums that another tool had made.
-  for (const auto& [number, of] : rank.shares) {
-    if (rank.steps.empty() && number >= 0) steps.emplace_back(of.whole(), of);
+  for (const auto& [number, of] : shares) {
+    if (rank.steps.empty() && number >= 0) steps.emplace_back(of.whole(), &of);
   }
   if (steps.empty()) return std::nullopt;
   MeanStep mean;
@@ -183,7 +163,7 @@ std::optional<MeanStep> MeanWholeStepOf(const Rank& rank) {
   double with_shares = 0;
   for (const auto& [ms, of] : steps) {
     mean.total_ms += ms / static_cast<double>(steps.size());
-    if (!of) continue;
+    if (of == nullptr) continue;
     ++with_shares;
     AddTo(*of, &sum);
   }
@@ -192,6 +172,7 @@ std::optional<MeanStep> MeanWholeStepOf(const Rank& rank) {
 }
 
 Json StepsView(const Rank& rank) {
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   const int64_t begin = BeginOf(rank);
   Json list = Json::array();
   for (const Step& step : rank.steps) {
@@ -202,7 +183,8 @@ Json StepsView(const Rank& rank) {
                  {"iteration_interval_ms", OrNull(parts.interval)},
                  {"fp_and_bp_ms", OrNull(parts.fp_and_bp)},
                  {"tail_ms", OrNull(parts.tail)}};
-    AddShares(SharesOf(rank, step), &json);
+    const auto found = shares.find(step.number);
+    AddShares(found == shares.end() ? nullptr : &found->second, &json);
     json["reduces"] = Json::array();
     for (const Reduce& reduce : step.reduces) {
       json["reduces"].push_back({{"name", rank.TextOf(reduce.name)},
@@ -213,11 +195,11 @@ Json StepsView(const Rank& rank) {
   }
   if (!rank.steps.empty()) return list;
   // Only sums that another tool had made: there are no points in time.
-  for (const auto& [number, of] : rank.shares) {
+  for (const auto& [number, of] : shares) {
     if (number < 0) continue;
     Json json = {{"step", number}, {"start_ms", nullptr}, {"total_ms", of.whole()},
                  {"iteration_interval_ms", nullptr}, {"fp_and_bp_ms", nullptr}, {"tail_ms", nullptr}};
-    AddShares(of, &json);
+    AddShares(&of, &json);
     json["reduces"] = Json::array();
     list.push_back(std::move(json));
   }
@@ -236,6 +218,7 @@ Json StepAverageView(const Rank& rank) {
     Mean duration;
   };
   std::map<TextId, ReduceMean> reduces;
+  const std::map<int64_t, Shares> shares = StepSharesOf(rank);
   Shares all;
   double with_shares = 0;
   for (const Step& step : steps) {
@@ -248,10 +231,10 @@ Json StepAverageView(const Rank& rank) {
       reduces[reduce.name].start.Add(Ms(reduce.start_ns - step.start_ns));
       reduces[reduce.name].duration.Add(Ms(reduce.end_ns - reduce.start_ns));
     }
-    const std::optional<Shares> shares = SharesOf(rank, step);
-    if (!shares) continue;
+    const auto found = shares.find(step.number);
+    if (found == shares.end()) continue;
     ++with_shares;
-    AddTo(*shares, &all);
+    AddTo(found->second, &all);
   }
   Json json = {{"step", "average"},
                {"steps", steps.size()},
@@ -260,7 +243,7 @@ Json StepAverageView(const Rank& rank) {
                {"fp_and_bp_ms", fp_and_bp.Get(rank.count_ns)},
                {"tail_ms", tail.Get(rank.count_ns)}};
   for (double* each : {&all.computing, &all.communication, &all.uncovered, &all.free}) *each /= std::max(with_shares, 1.0);
-  AddShares(with_shares > 0 ? std::optional(all) : std::nullopt, &json);
+  AddShares(with_shares > 0 ? &all : nullptr, &json);
   std::vector<std::pair<double, Json>> sorted;
   for (const auto& [name, mean] : reduces) {
     const Json start = mean.start.Get(rank.count_ns);
