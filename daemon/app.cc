@@ -214,7 +214,7 @@ void App::Impl::EverySecond() {
   if (recorder != nullptr) recorder->Tick();
   if (advisor != nullptr) advisor->Tick();
   overhead->Tick(options.config.overhead_max_daemon_permille);
-  if (health->Update(DriverFacts(*node, *arbiter))) web->Outdate();
+  if (health->Update(DriverFacts(*node, *arbiter, options.config.metrics_disable))) web->Outdate();
   UpdateSelfMetrics();
   ShowPage();
   memory.Tick(live->ended_total() + jobs->table().detached_total(), clock.SteadyNs(), &node->pool());

@@ -122,12 +122,10 @@ DeviceHealth Judge(const HealthFacts& facts) {
     note(level >= kMajorAlarm ? Verdict::kFaulty : Verdict::kDegraded, v1::Health::FLAG_ALARM,
          fmt::format("health status {}: its worst alarm is {}", level, name));
   }
-  if (health.verdict == Verdict::kUnknown) {
-    health.reasons.push_back(
-        facts.up == true ? "libdcmi does not report its health status; see profd_dcmi_call_errors_total"
-        : !facts.without_dcmi.empty()
-            ? facts.without_dcmi
-            : "collector npu_state has not read it: profd has just started, or metrics.disable has npu_state");
+  if (health.verdict == Verdict::kUnknown && facts.up == true) {
+    health.reasons.emplace_back("libdcmi does not report its health status; see profd_dcmi_call_errors_total");
+  } else if (health.verdict == Verdict::kUnknown && !facts.not_read.empty()) {
+    health.reasons.push_back(facts.not_read);
   }
   return health;
 }

@@ -31,7 +31,7 @@ struct HealthFacts {
   std::string npu = {};      // its label in metrics
   std::string problem = {};  // why it cannot be used, in the drivers' words; empty: none
   std::string unreadable = {};  // why libdcmi can tell nothing about it; empty: it can, or there is none
-  std::string without_dcmi = {};  // why libdcmi has nothing of it; empty: it has
+  std::string not_read = {};  // why its state is not read from libdcmi at all; empty: it is
   bool hangs = false;   // it answers no call any more
   std::string stuck_call = {};  // one that has not returned, while others do; empty: none
   std::optional<bool> up = {};  // answers libdcmi

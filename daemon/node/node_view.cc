@@ -75,7 +75,7 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
 }
 
 // Both driver libraries may have noticed; DCMI's text has what to do.
-HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter) {
+HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter, bool reads_state) {
   HealthFacts facts{.device = device.id, .npu = std::to_string(device.physical_id)};
   const int64_t now = node.host().clock.SteadyNs();
   auto add = [&facts](const std::string& problem) {
@@ -102,18 +102,21 @@ HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const Chan
     }
   }
   if (dcmi == nullptr) {
-    facts.without_dcmi = node.report().dcmi_error();
+    facts.not_read = node.report().dcmi_error();
   } else if (dcmi->FindByLogicalId(device.id) == nullptr) {
-    facts.without_dcmi = "libdcmi does not list it";
+    facts.not_read = "libdcmi does not list it";
+  } else if (!reads_state) {
+    facts.not_read = "metrics.disable has npu_state";
   }
   return facts;
 }
 
 }  // namespace
 
-std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter) {
+std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter, const std::vector<std::string>& off) {
+  const bool reads_state = std::ranges::count(off, "npu_state") == 0;
   std::vector<HealthFacts> all;
-  for (const DeviceInfo& device : node.host().devices) all.push_back(HealthFactsOf(node, device, arbiter));
+  for (const DeviceInfo& device : node.host().devices) all.push_back(HealthFactsOf(node, device, arbiter, reads_state));
   return all;
 }
 

@@ -11,11 +11,10 @@
 
 namespace profd {
 
-// What both driver libraries report of each device.
-std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter);
+// What both driver libraries report of each device. `off`: metrics.disable, here and below.
+std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter, const std::vector<std::string>& off);
 
 void DescribeDevices(const Node& node, const ChannelArbiter& arbiter, const NpuHealth& health, v1::Node* out);
-// `off`: metrics.disable.
 void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, const std::vector<std::string>& off,
                         v1::Node* out);
 

@@ -317,6 +317,9 @@ class Exhaustion(unittest.TestCase):
                     d.dump_root, "PROF_*", "device_0", "data", "hbm.data.0.slice_*"))))
 
             session = d.ctl("start", *START)["session_id"]
+            # A collector's file is made with its first record.
+            eventually(lambda: all(o["bytes"] > 0 for o in d.show(session)["outcomes"] if o["result"] == "running"),
+                       what="all files of the dump are there")
             eventually(lambda: hbm_bytes() > 0, what="the first bytes are in the dump")
             flood = []
             try:
