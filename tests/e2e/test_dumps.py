@@ -101,7 +101,7 @@ class Dumps(unittest.TestCase):
             facts = manifest(first)
             self.assertEqual(facts["state"], "interrupted")
             for channel in facts["channels"]:
-                self.assertEqual([g["reason"] for g in channel["gaps"]][-1:], ["daemon_ended"])
+                self.assertEqual([g["reason"] for g in channel["gaps"]][-1:], ["daemon_ended"], channel)
             d.until_records(session_id, first["records"] + 100)
             done = self.stop(d, session_id)
             self.assertEqual(done["state"], "done")
