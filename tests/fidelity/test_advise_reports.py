@@ -100,8 +100,8 @@ class Reports(AdviseCase):
             [result] = read_json(out, "advice.sarif")["runs"][0]["results"]
             self.assertIn(words, result["message"]["text"])
             self.assertEqual(result["properties"]["cost_of"], of)
-            chinese = profctl("advise", run, "--format", "sarif", "--language", "zh").stdout
-            self.assertIn("毫秒（全程）" if of == "run" else "毫秒/step", chinese)
+            chinese = json.loads(profctl("advise", run, "--format", "sarif", "--language", "zh").stdout)
+            self.assertIn("毫秒（全程）" if of == "run" else "毫秒/step", chinese["runs"][0]["results"][0]["message"]["text"])
 
     def test_values_too_long_for_a_cell(self):
         name = "n" * 40_000
