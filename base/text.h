@@ -24,7 +24,8 @@ inline bool SameIgnoringCase(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, ToLower, ToLower);
 }
 inline bool HoldsIgnoringCase(std::string_view text, std::string_view part) {
-  return std::ranges::search(text, part, {}, ToLower, ToLower).begin() != text.end();
+  const auto same = [](char a, char b) { return ToLower(a) == ToLower(b); };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
 inline std::string LowerCase(std::string_view text) {
