@@ -295,7 +295,7 @@ struct CollectorEntry {
 // that cannot be read is not known.
 inline Status ProbeDevice(const CollectorEntry& entry, const Host& host, const DeviceInfo& device) {
   if (!device.usable.ok()) return device.usable;
-  const Status status = entry.probe_device(host, device);
+  Status status = entry.probe_device(host, device);
   if (status.code() != StatusCode::kUnimplemented) return status;
   return status.Annotate("not supported on " + (device.chip_name.empty() ? "this chip" : device.chip_name));
 }
