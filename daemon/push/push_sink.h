@@ -26,7 +26,7 @@ inline constexpr std::string_view kOtlpSink = "otlp";
 inline constexpr std::string_view kRemoteWriteSink = "remote_write";
 
 struct PushSinkOptions {
-  std::string_view name = {};  // one of these two; the label of metrics
+  std::string_view name = {};  // kOtlpSink or kRemoteWriteSink; the label of metrics
   PushUrl url = {};
   std::string headers = {};    // as HttpPoster wants them
   PushTls tls = {};
