@@ -28,7 +28,9 @@ constexpr size_t kBatches = 3 * SessionEarly::kMaxBytes / (kPerBatch * sizeof(at
 
 class SessionEarlyTest : public OneDumpTest {
  protected:
-  SessionEarlyTest() : OneDumpTest(64 << 20) {
+  // Space for all that is handed over at once, a block of 256 KiB for each batch, should the writer take none meanwhile:
+  // text records leave a quarter of the pool free.
+  SessionEarlyTest() : OneDumpTest(96 << 20) {
     marks_ = std::make_unique<SessionMarks>(session_, std::vector<SessionMarks::Device>(), kDumpStart);
     activity_ = std::make_unique<SessionActivity>(session_, attach::CollectKinds{attach::CollectKind::kKernel}, kDumpStart);
     EXPECT_TRUE(names_.Learn(1, "MatMul").ok());

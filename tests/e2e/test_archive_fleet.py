@@ -211,7 +211,9 @@ class TwoShards(FleetCase):
                 break
             self.export([d], "--job", "train", "--run", f"r{number}", to=url)
         self.assertGreater(min(rows()[0], rows()[2]), 0, rows())
-        eventually(lambda: rows()[0] == rows()[1] and rows()[2] == rows()[3], what="replicas are equal")
+        for server in cluster.nodes:
+            server.ask(f"SYSTEM SYNC REPLICA {self.database}.samples_local")
+        self.assertEqual(rows()[::2], rows()[1::2], "replicas are equal")
 
 
 if __name__ == "__main__":
