@@ -111,8 +111,7 @@ TEST(GoldenDumpTest, OurOwnFilesAreFoundInBothPlaces) {
   }
 }
 
-// Every field that is written is in the schema (what types and values it has is checked where there
-// is a validator, tests/e2e).
+// Every field that is written is in the schema (what types and values it has is checked by tests/harness/prof_reader.py).
 TEST(GoldenDumpTest, TheSchemaNamesEveryField) {
   auto schema = nlohmann::json::parse(ReadText("docs/manifest.schema.json"));
   auto manifest =

@@ -95,6 +95,14 @@ TEST_F(DumpWriterTest, APartThatRunsForAnotherSessionIsThinnedOut) {
   EXPECT_TRUE(feed->thinned());
 }
 
+// A recovery has no other source if profd is killed then.
+TEST_F(DumpWriterTest, AChannelRunsUntilTheSessionHasItsOutcome) {
+  Interconnect(0);
+  const Manifest manifest = FinishTestDump(*session_);
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  EXPECT_EQ(manifest.channels[0].state, "running");
+}
+
 // The last of a channel may be lost: no block comes after it that could say so.
 TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
   DumpFeed* feed = Interconnect(0);

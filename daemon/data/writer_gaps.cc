@@ -131,6 +131,7 @@ ManifestChannel& WriterSession::ManifestOf(const DumpFeed& feed) {
   channel.collector = wish.collector;
   channel.device = wish.device;
   channel.channel = wish.channel;
+  channel.state = "running";  // until the session has its outcome: a recovery must know that it has data
   if (wish.format != nullptr && wish.file.empty()) {
     channel.file = wish.format->file;
   } else {

@@ -10,6 +10,8 @@ import re
 import struct
 from collections import defaultdict, namedtuple
 
+import jsonschema
+
 from prof_controls import check_done, read_controls
 from prof_records import BINARY, LLC_EVENTS, TEXT, UNKNOWN_FORM, step_trace, text_timestamp
 from text_files import read_bytes, read_json
@@ -20,6 +22,9 @@ Record = namedtuple("Record", "timestamp wall key values slice")
 
 # What a writer that was killed may leave beside the manifest: the next one, before its rename.
 NEXT_MANIFEST = re.compile(r"^\.profd_manifest\.json\.(next|tmp)$")
+
+# Of the manifest, as it is documented.
+SCHEMA = jsonschema.Draft202012Validator(read_json(os.path.dirname(__file__), "../../docs/manifest.schema.json"))
 
 TOP_NAME = re.compile(r"^PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")
 
@@ -310,6 +315,9 @@ def read(path, finished=None):
         dump.manifest = read_json(path, "profd_manifest.json")
     except (OSError, ValueError) as error:
         dump.problem("profd_manifest.json", str(error))
+    else:
+        for error in SCHEMA.iter_errors(dump.manifest):
+            dump.problem("profd_manifest.json", f"{error.json_path}: {error.message}")
     if finished is None:
         finished = bool(dump.manifest) and dump.manifest.get("state") == "done"
     dump.may_be_cut = not finished
