@@ -44,7 +44,7 @@ TEST(DeviceStop, ThePumpPollsWhileTheDriverStops) {
 
 // driver-abi 1.8: nothing is read after the stop, so a driver may forget then what was not read before.
 TEST(DeviceStop, WhatTheDriverForgetsAtTheStopIsReported) {
-  SystemClock clock;
+  ManualClock clock;  // the bytes are to be the limit, not the time
   BlockPool pool(256 << 20);
   testing::RecordingSink sink;
   testing::ScriptedHal hal;

@@ -27,7 +27,7 @@ struct ChildResult {
 };
 
 inline ChildResult RunChild(const std::function<void()>& body,
-                            std::chrono::milliseconds patience = std::chrono::seconds(60)) {
+                            std::chrono::milliseconds patience = std::chrono::seconds(90)) {
   const UniqueFd output(::memfd_create("child", MFD_CLOEXEC));
   const pid_t pid = ::fork();
   if (pid == 0) {

@@ -177,7 +177,11 @@ int Profiler::Start(const Config* config) {
 void Profiler::End(bool* disk_full) {
   const std::shared_ptr<Recording> recording = this->recording();
   Send(prof::kStop, recording->wanted());
-  std::this_thread::sleep_for(std::chrono::milliseconds(Settings::The().stop_ms));
+  // Over at once when it is set to 0 meanwhile.
+  using std::chrono::milliseconds, std::chrono::steady_clock;
+  for (const auto begin = steady_clock::now(); steady_clock::now() - begin < milliseconds(Settings::The().stop_ms);) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
   {
     MutexLock held(recording_mutex_);
     recording_ = nullptr;

@@ -339,11 +339,12 @@ TEST_IN_CHILD(AclprofCollector, ItsOwnCommandsAreNotTakenForOthers) {
 }
 
 TEST_IN_CHILD(AclprofCollector, StopDoesNotWaitLongerThanItMay) {
-  const Process process("aclprof.stop_ms=300");
+  const Process process("aclprof.stop_ms=60000");
   CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
   EXPECT_FALSE(process.collector->Stop(Collector::Milliseconds(0)));
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_STOPPING));
+  CALL(Process::Msprofiler(), simMsprofilerControl)("aclprof.stop_ms=0");
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
 }
 

@@ -7,6 +7,7 @@
 #include "client/libprofd/fake_daemon_test_support.h"
 #include "sim/ascendcl/ascendcl.h"
 #include "sim/child_test_support.h"
+#include "sim/msprofiler/msprofiler.h"
 
 namespace profd::lib {
 namespace {
@@ -73,6 +74,7 @@ class CollectFilesTest : public LibprofdTest {
 
 TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
   EXPECT_TRUE(InChild([this] {
+    ::setenv("PROFD_SIM_APP", "aclprof.stop_ms=60000", 1);
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
@@ -83,6 +85,7 @@ TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
     EXPECT_EQ(daemon.RingCount(), 1u) << "of marks";
     daemon.Send(Ended("s"));
     Reaches(daemon, "s", CollectState::kStopping);
+    CALL(sim::Library(PROFD_SIM_MSPROFILER), simMsprofilerControl)("aclprof.stop_ms=0");
     const CollectorReport files = Reaches(daemon, "s", CollectState::kFiles);
     EXPECT_TRUE(files.has_files);
     ASSERT_EQ(daemon.RingCount(), 2u);
