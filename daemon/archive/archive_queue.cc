@@ -43,9 +43,9 @@ std::string_view ReasonWord(v1::ArchiveFailed::Reason reason) {
   }
 }
 
-// A fault of this dump; anything else is the database's, and all dumps wait.
-bool IsOfDump(v1::ArchiveFailed::Reason reason) {
-  return reason == v1::ArchiveFailed::REASON_FETCH || reason == v1::ArchiveFailed::REASON_UNREADABLE;
+// Another dump may be loaded nevertheless.
+bool MayBeOfDump(v1::ArchiveFailed::Reason reason) {
+  return reason == v1::ArchiveFailed::REASON_FETCH || reason == v1::ArchiveFailed::REASON_REFUSED;
 }
 
 // A program's text in a table of a terminal.
@@ -264,11 +264,13 @@ Status ArchiveQueue::Take(const Peer& peer, v1::ClaimArchiveUploadResponse* out)
   const int64_t now = deps_.clock.SteadyNs();
   out->set_waiting(static_cast<uint32_t>(waiting().dumps));
   if (now < next_ns_) return Status::Ok();
+  // The oldest; those that were put aside come behind the others.
+  const auto turn = [](const Entry& entry) { return std::pair(entry.next_ns, entry.since_wall_ns); };
   auto best = entries_.end();
   for (auto it = entries_.begin(); it != entries_.end(); ++it) {
     const Entry& entry = it->second;
     if (entry.state != Wire::STATE_WAITING || now < entry.next_ns || deps_.dumps.Find(it->first) == nullptr) continue;
-    if (best != entries_.end() && best->second.since_wall_ns <= entry.since_wall_ns) continue;
+    if (best != entries_.end() && turn(best->second) <= turn(entry)) continue;
     if (!IsHeld(entry, peer)) best = it;
   }
   if (best == entries_.end()) return Status::Ok();
@@ -346,12 +348,15 @@ void ArchiveQueue::OnFailed(Entries::iterator entry, const v1::ArchiveFailed& fa
     return;
   }
   int64_t pause = 0;
-  if (IsOfDump(failed_untrusted.reason())) {
+  if (MayBeOfDump(failed_untrusted.reason())) {
     pause = PauseAfter(entry->second.attempts);
     entry->second.next_ns = now + pause;
-  } else {
-    pause = PauseAfter(++failures_in_turn_);
-    next_ns_ = now + pause;
+  }
+  if (failed_untrusted.reason() != v1::ArchiveFailed::REASON_FETCH) {
+    // What is refused may be this dump, or all: the next one shows it, after the shortest pause.
+    const int64_t of_all = failed_untrusted.reason() == v1::ArchiveFailed::REASON_REFUSED ? PauseAfter(1) : PauseAfter(++failures_in_turn_);
+    next_ns_ = now + of_all;
+    pause = std::max(pause, of_all);
     if (failing_since_wall_ns_ == 0) failing_since_wall_ns_ = deps_.clock.WallNs();
     problem_ = entry->second.problem;
   }

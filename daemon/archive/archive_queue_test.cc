@@ -116,6 +116,46 @@ TEST_F(ArchiveQueueTest, ADumpThatCannotBeFetchedHoldsUpNoOther) {
   EXPECT_EQ(Take(), Name(1));
 }
 
+// It may be that all are refused: the next one is tried after the shortest pause, and loaded if it was only this one.
+TEST_F(ArchiveQueueTest, ADumpThatIsRefusedIsPutAside) {
+  for (int number : {1, 2, 3}) Finish(number);
+  EXPECT_EQ(Take(), Name(1));
+  EXPECT_TRUE(Failed(1, v1::ArchiveFailed::REASON_REFUSED, "Cannot parse input").ok());
+  EXPECT_EQ(Take(), "");
+  time_.Advance(10 * kNsPerSecond);
+  for (int next : {2, 3}) {
+    EXPECT_EQ(Take(), Name(next));
+    EXPECT_TRUE(Loaded(next).ok());
+  }
+  EXPECT_EQ(Take(), Name(1));
+  EXPECT_TRUE(Failed(1, v1::ArchiveFailed::REASON_REFUSED, "Cannot parse input").ok());
+  EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_WAITING);
+  EXPECT_EQ(StateOf(1).problem(), "refused: Cannot parse input");
+  EXPECT_TRUE(IsProtected(1));
+  EXPECT_THAT(queue_->counts().failures, ElementsAre(Pair("refused", 2U)));
+}
+
+TEST_F(ArchiveQueueTest, WhereAllAreRefusedEachWaitsLongerAndLonger) {
+  for (int number : {1, 2}) Finish(number);
+  const auto refuse = [this](int number) {
+    EXPECT_EQ(Take(), Name(number));
+    EXPECT_TRUE(Failed(number, v1::ArchiveFailed::REASON_REFUSED, "no such cluster").ok());
+    EXPECT_EQ(Take(), "");
+  };
+  // Each dump pauses for 10, 20 and 40 s, and 10 s lie between two of them.
+  for (int number : {1, 2, 1, 2, 1, 2}) {
+    refuse(number);
+    time_.Advance(10 * kNsPerSecond);
+  }
+  EXPECT_EQ(Take(), "");
+  time_.Advance(20 * kNsPerSecond);
+  refuse(1);
+  v1::ArchiveStatus status;
+  queue_->Describe(&status);
+  EXPECT_TRUE(status.has_failing_since_ns());
+  EXPECT_EQ(status.problem(), "refused: no such cluster");
+}
+
 TEST_F(ArchiveQueueTest, DumpsWithNothingToLoadAreGivenUp) {
   Finish(1);
   Take();
