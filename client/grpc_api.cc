@@ -241,7 +241,7 @@ class GrpcApi final : public ProfdApi {
     grpc::Status status;
     reader->Finish(&reply, &status, this);
     (void)Await(queue, context, kForever);
-    if (!status.ok()) return FromGrpc(status);
+    if (!status.ok()) return Ended(status);
     return reply;
   }
 
@@ -276,11 +276,13 @@ class GrpcApi final : public ProfdApi {
     grpc::Status status;
     reader->Finish(&status, this);
     (void)Await(queue, context, kForever);
-    if (ended_by_receiver) return Status::Ok();
-    if (given_up_ == GivenUp::kSilence && status.error_code() == grpc::StatusCode::CANCELLED) {
-      return DeadlineExceeded("the daemon went silent");
-    }
-    return FromGrpc(status);
+    return ended_by_receiver ? Status::Ok() : Ended(status);
+  }
+
+  // gRPC calls both ways of giving up CANCELLED, and says no more.
+  Status Ended(const grpc::Status& status) const {
+    if (status.error_code() != grpc::StatusCode::CANCELLED || given_up_ == GivenUp::kNo) return FromGrpc(status);
+    return given_up_ == GivenUp::kSilence ? DeadlineExceeded("the daemon went silent") : Status(StatusCode::kCancelled, "interrupted");
   }
 
   Endpoint endpoint_;

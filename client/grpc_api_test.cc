@@ -171,11 +171,14 @@ TEST_F(GrpcApiTest, TheReceiverMayEndAStream) {
 TEST_F(GrpcApiTest, TheWaitHookCancels) {
   auto api = MakeGrpcApi(Endpoint::OnSocket(socket_), std::nullopt);
   api->SetWaitHook([] { return false; });
-  EXPECT_EQ(api->GetSession({}).status().code(), StatusCode::kCancelled);
+  const Status query = api->GetSession({}).status();
+  EXPECT_EQ(query.code(), StatusCode::kCancelled);
+  EXPECT_EQ(query.message(), "interrupted") << "not gRPC's word";
   v1::WatchSessionRequest request;
   request.set_session_id("endless");
   Status status = api->WatchSession(request, [](const v1::Session&) { return true; });
   EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_EQ(status.message(), "interrupted");
 }
 
 TEST_F(GrpcApiTest, ADaemonThatDoesNotAnswerIsUnreachable) {

@@ -164,9 +164,9 @@ int RunFetch(const Context& context, const FetchOptions& options) {
   if (signals.caught() != 0 && !status.ok()) status = DataLoss("interrupted");
   if (!status.ok()) {
     if (fetched.name.empty()) return Fail(context, SeeIfNotFound(status, kListDumps));
-    std::string fate = options.keep ? fmt::format("{}: {} of {} bytes kept", fetched.path,
-                                                  fetched.received_bytes, fetched.total_bytes)
-                                    : "partial results were removed";
+    const std::string part = fmt::format("{} of {} bytes", fetched.received_bytes, fetched.total_bytes);
+    const std::string fate = options.keep ? fmt::format("{}: {} kept; remove it before the next fetch, or choose another --out", fetched.path, part)
+                                          : fmt::format("partial results ({}) were removed; the same command fetches all again", part);
     int exit_code = Fail(context, status.Annotate("fetch is incomplete"), kExitPartial);
     context.io.err << "profctl: " << Printable(fate) << std::endl;
     return exit_code;

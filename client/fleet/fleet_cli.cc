@@ -125,6 +125,7 @@ void FetchDumped(const std::string& out, Fleet* fleet, FleetReport* report) {
     report->incomplete = true;
     return;
   }
+  report->warnings.insert(report->warnings.end(), fetched->warnings.begin(), fetched->warnings.end());
   report->interrupted = fetched->interrupted;
   report->incomplete = fetched->incomplete;
   for (size_t i = 0; i < report->nodes.size(); ++i) {

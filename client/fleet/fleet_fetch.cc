@@ -17,6 +17,7 @@
 #include <set>
 #include <thread>
 
+#include "base/count_text.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "client/dump_sink.h"
@@ -104,6 +105,7 @@ class Fetcher {
     for (NodeResult& result : report_.nodes) {
       for (const FetchedDump& dump : result.dumps) result.partial |= !dump.status.ok();
     }
+    SayHowToContinue();
     WriteIndex();
     return std::move(report_);
   }
@@ -296,6 +298,23 @@ class Fetcher {
     if (!written.ok()) return written;
     if (!status.ok()) return call->Explain(status);
     return sink->Finish();
+  }
+
+  // Where another try may get more.
+  void SayHowToContinue() {
+    size_t all = 0;
+    size_t there = 0;
+    bool again = report_.interrupted;
+    for (const NodeResult& result : report_.nodes) {
+      for (const FetchedDump& dump : result.dumps) {
+        ++all;
+        if (dump.status.ok()) ++there;
+        again |= dump.status.code() == StatusCode::kCancelled || ExitCodeFor(dump.status.code()) == kExitUnreachable;
+      }
+    }
+    if (!again) return;
+    const std::string what = there == 0 ? std::string("no dump was fetched") : fmt::format("{} of {} are in {}", there, CountText(all, "dump"), wanted_.out);
+    report_.warnings.push_back(what + ": fetch into the same directory again gets what is missing");
   }
 
   Json Entry(const NodeResult& result, const FetchedDump& dump) const {

@@ -79,6 +79,14 @@ TEST_F(FleetTest, RemovesIncompleteFetches) {
   EXPECT_THAT(out_.str(), HasSubstr("gone in the middle"));
   EXPECT_THAT(err_.str(), HasSubstr("n01"));
   EXPECT_THAT(err_.str(), Not(HasSubstr("n00")));
+  EXPECT_THAT(err_.str(), HasSubstr("1 of 3 dumps are in " + dir.path() + ": fetch into the same directory again gets what is missing"));
+  // It does, and what is there is not fetched again.
+  Node(1).dump_end = Status();
+  report = FetchFromAll(&fleet, {"j", dir.path()});
+  EXPECT_TRUE(report->nodes[0].dumps[0].was_there);
+  EXPECT_TRUE(report->nodes[1].ok());
+  EXPECT_EQ(Node(0).fetches.size(), 1u);
+  EXPECT_THAT(report->warnings, ::testing::IsEmpty()) << "the broken one would be broken again";
 }
 
 TEST_F(FleetTest, FetchesIntoOneDirectoryKeepEachOthersEntries) {
@@ -160,6 +168,8 @@ TEST_F(FleetTest, AnInterruptedFetchFailsWhereADumpIsMissing) {
   EXPECT_TRUE(report->interrupted);
   EXPECT_EQ(report->nodes[0].dumps.size(), 1u);
   EXPECT_FALSE(report->nodes[0].ok());
+  Print(*report);
+  EXPECT_THAT(err_.str(), HasSubstr("no dump was fetched: fetch into the same directory again"));
 }
 
 // "gets every finished dump of the job" (docs/many-nodes.md): the list forgets sessions (limits.keep_finished), the disk does not.
