@@ -171,7 +171,9 @@ class Fetcher {
     for (const FetchedDump& dump : result->dumps) chosen.insert(DumpNameOf(dump.session));
     for (const v1::Dump& dump : kept.dumps()) {
       const auto session = sessions.find(dump.session_id());
-      const bool forgotten = session == sessions.end() && (wanted_.ids.empty() ? dump.job_id() == wanted_.job_id : wanted_.ids.contains(dump.session_id()));
+      const bool meant = wanted_.ids.empty() ? dump.job_id() == wanted_.job_id
+                                             : wanted_.ids.contains(dump.session_id()) || wanted_.ids.contains(dump.fleet_id());
+      const bool forgotten = session == sessions.end() && meant;
       if (!IsFinal(dump.state()) || chosen.contains(dump.name()) || !(forgotten || wanted_.ids.contains(dump.name()))) continue;
       FetchedDump& other = result->dumps.emplace_back();
       if (session != sessions.end()) other.session = *session->second;

@@ -202,6 +202,26 @@ TEST_F(FleetTest, DumpsOfForgottenSessionsAreFetched) {
   EXPECT_THAT(out_.str(), HasSubstr("try again"));
 }
 
+// A start is known by its dumps, too.
+TEST_F(FleetTest, DumpsOfAForgottenStartAreFetchedByItsId) {
+  Make(3);
+  const std::string id = "0123456789abcdef";
+  for (size_t node : {size_t{0}, size_t{1}, size_t{2}}) {
+    const std::string name = fmt::format("PROF_{}", node);
+    AddDump(node, name);
+    Node(node).sessions.clear();
+    Keep(node, name, "j", v1::Session::STATE_DONE);
+    if (node != 2) Node(node).kept.mutable_dumps(0)->set_fleet_id(id);
+  }
+  TempDir dir;
+  Fleet fleet = MakeFleet();
+  auto report = FetchFromAll(&fleet, {"", dir.path(), {id}});
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(Print(*report), kExitOk) << out_.str();
+  for (const char* path : {"n00/PROF_0", "n01/PROF_1"}) EXPECT_EQ(ReadText(dir / path + "/host/sample.json"), "data");
+  EXPECT_TRUE(report->nodes[2].none);
+}
+
 TEST_F(FleetTest, ADumpIsFetchedByItsName) {
   Make(2);
   AddDump(0, "PROF_a", {3});

@@ -23,6 +23,7 @@ void Describe(const KeptDump& dump, v1::Dump* out) {
   out->set_bytes(dump.bytes);
   out->set_pinned(dump.pinned);
   out->set_segment(dump.segment);
+  out->set_fleet_id(dump.fleet);
 }
 
 Status NoDump(const std::string& name) {

@@ -21,6 +21,7 @@ class DumpRequestsTest : public ::testing::Test {
     v1::Session session;
     session.set_session_id("s");
     session.mutable_owner()->set_uid(1000);
+    (*session.mutable_spec()->mutable_metadata())["fleet_id"] = "0123456789abcdef";
     session.mutable_status()->set_state(v1::Session::STATE_DONE);
     session.mutable_status()->set_dump_path("/dumps/PROF_1");
     session.mutable_status()->set_dump_bytes(100);
@@ -99,6 +100,7 @@ TEST_F(DumpRequestsTest, ListsWhatThereIs) {
   EXPECT_EQ(complete.session_id(), "s");
   EXPECT_EQ(complete.state(), v1::Session::STATE_DONE);
   EXPECT_EQ(complete.bytes(), 100u);
+  EXPECT_EQ(complete.fleet_id(), "0123456789abcdef") << "to be found by it when the session is forgotten";
 }
 
 TEST_F(DumpRequestsTest, WhatIsPinnedStays) {
