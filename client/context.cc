@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "client/cli_message.h"
+#include "client/fleet/clock_offset.h"
 #include "client/json.h"
 #include "client/render.h"
 #include "profd/v1/profd.pb.h"
@@ -51,6 +52,12 @@ int Fail(const Context& context, const Status& status, const FieldNames& names, 
     PrintJson(context, Json{{"error", std::move(error)}});
   }
   return exit_code;
+}
+
+int64_t DaemonClockOffsetNs(const Context& context) {
+  if (!context.endpoint.remote()) return 0;
+  const auto offset = MeasureOffset(context.api, context.clock, 1);
+  return offset.ok() ? offset->offset_ns : 0;
 }
 
 int FailOne(const Context& context, const Status& status, Json which, Json* errors, int exit_code) {

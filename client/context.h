@@ -57,6 +57,11 @@ int Fail(const Context& context, const Status& status, const FieldNames& names, 
 // Of one of several things a command is for: the error on stderr, and behind `which` as one of `errors`; the exit code.
 int FailOne(const Context& context, const Status& status, Json which, Json* errors, int exit_code = -1);
 
+// What the daemon's wall clock shows less what ours does: its times are compared with its own now. One on another machine is
+// asked; 0 where it does not answer.
+int64_t DaemonClockOffsetNs(const Context& context);
+inline int64_t DaemonNowNs(const Context& context) { return context.clock.WallNs() + DaemonClockOffsetNs(context); }
+
 // Of a command that calls no daemon, with this exit code.
 int FailWith(const Io& io, const Status& status, int exit_code, bool json);
 // With the exit code of its status.

@@ -60,6 +60,38 @@ TEST_F(EndpointOfTest, SocketUnlessAnAddressIsNamed) {
   EXPECT_THAT(err(), HasSubstr("PROFD_ADDRESS"));
 }
 
+// Its clock is an hour ahead of ours: what began 20 s ago there, began 20 s ago.
+TEST_F(EndpointOfTest, TimesOfANodeAreComparedWithItsOwnClock) {
+  const int64_t now_ns = clock_.WallNs() + 3600 * kNsPerSecond;
+  daemon_.time.set_wall_ns(now_ns);
+  v1::Session& session = daemon_.sessions["s1"];
+  session.set_session_id("s1");
+  session.mutable_status()->set_state(v1::Session::STATE_RUNNING);
+  session.mutable_status()->set_started_ns(now_ns - 20 * kNsPerSecond);
+  daemon_.watch = {session};
+  daemon_.node.mutable_archive()->set_waiting(1);
+  daemon_.node.mutable_archive()->set_oldest_ns(now_ns - 20 * kNsPerSecond);
+  for (const char* command : {"list", "show", "watch", "status", "stop"}) {
+    std::vector<std::string> arguments = {"--address", "n1", command};
+    if (std::string_view("show watch stop").find(command) != std::string_view::npos) arguments.emplace_back("s1");
+    (void)Run(arguments);
+    EXPECT_THAT(out(), HasSubstr("20 s")) << command;
+  }
+  // A socket is of this machine, which has one clock.
+  session.mutable_status()->set_started_ns(clock_.WallNs() - 30 * kNsPerSecond);
+  EXPECT_EQ(Run({"list"}), 0);
+  EXPECT_THAT(out(), HasSubstr("30 s"));
+}
+
+// As of a dump that could not be completed after a restart.
+TEST_F(EndpointOfTest, ASessionWhoseEndIsNotKnownDidNotRunUntilNow) {
+  v1::Session& session = daemon_.sessions["s1"];
+  session.mutable_status()->set_state(v1::Session::STATE_INTERRUPTED);
+  session.mutable_status()->set_started_ns(clock_.WallNs() - 20 * kNsPerSecond);
+  EXPECT_EQ(Run({"show", "s1"}), 0);
+  EXPECT_THAT(out(), HasSubstr("ran for  -\n"));
+}
+
 TEST_F(EndpointOfTest, FilesOfOnesOwnThenOfTheMachine) {
   TempDir home;
   home_ = home.path();

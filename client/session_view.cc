@@ -191,10 +191,11 @@ void PrintNotCollected(const Context& context, const v1::Session& session, bool 
   PrintOutcomes(context.io.err, left, /*with_counts=*/false, context.io.err_color());
 }
 
-std::string RanFor(const v1::Session& session, const Clock& clock, int64_t offset_ns) {
-  if (session.status().started_ns() == 0) return "-";
-  int64_t end = session.status().ended_ns() != 0 ? session.status().ended_ns() : clock.WallNs() + offset_ns;
-  return FormatSpan(end - session.status().started_ns());
+std::string RanFor(const v1::Session& session, int64_t now_ns) {
+  const v1::SessionStatus& status = session.status();
+  const bool end_known = status.ended_ns() != 0;
+  if (status.started_ns() == 0 || (!end_known && IsFinal(status.state()))) return "-";
+  return FormatSpan((end_known ? status.ended_ns() : now_ns) - status.started_ns());
 }
 
 namespace {
@@ -325,7 +326,7 @@ void PrintSession(const Context& context, std::ostream& out, bool color,
   line("devices", FormatDevices({session.status().devices().begin(), session.status().devices().end()}));
   line("started", FormatTime(session.status().started_ns()));
   if (session.status().ended_ns() != 0) line("ended", FormatTime(session.status().ended_ns()));
-  std::string ran = RanFor(session, context.clock);
+  std::string ran = RanFor(session, DaemonNowNs(context));
   if (session.spec().schedule().duration_ms() != 0) {
     ran += " of " + FormatSpan(static_cast<int64_t>(session.spec().schedule().duration_ms()) * kNsPerMs);
   }

@@ -28,8 +28,8 @@ void PrintOutcomes(std::ostream& out, const v1::Session& session, bool with_coun
 // On stderr, once a session has ended: what makes it partial. `named`: with its id, where several are reported.
 void PrintNotCollected(const Context& context, const v1::Session& session, bool named = false);
 
-// How long it ran or has been running.
-std::string RanFor(const v1::Session& session, const Clock& clock, int64_t offset_ns = 0);
+// How long it ran, or has been running by the node's clock, which shows `now_ns`.
+std::string RanFor(const v1::Session& session, int64_t now_ns);
 
 // "session 8f3a  running  (why)"
 void PrintSessionHead(std::ostream& out, const v1::Session& session, const Cell& state, bool color);

@@ -21,6 +21,7 @@ v1::Session State(v1::Session::State state, uint64_t records) {
   session.mutable_status()->set_records(records);
   session.mutable_status()->set_dump_bytes(records * 100);
   session.mutable_status()->set_started_ns(1'767'225'590'000'000'000);
+  if (state != v1::Session::STATE_RUNNING) session.mutable_status()->set_ended_ns(1'767'225'600'000'000'000);
   return session;
 }
 

@@ -40,13 +40,14 @@ int RunList(const Context& context, const ListOptions& options) {
     context.io.out << "no sessions\n";
     return kExitOk;
   }
+  const int64_t now_ns = DaemonNowNs(context);
   Table table({"SESSION", "STATE", "JOB", ">RANK", "USER", "DEVICES", "STARTED", ">RAN FOR",
                ">DUMP", "LABEL"});
   for (const v1::Session& s : list->sessions()) {
     table.AddRow({s.session_id(), StateCell(s), OrDash(s.spec().target().job_id()),
                   s.spec().target().has_rank() ? std::to_string(s.spec().target().rank()) : "-", UserText(s.owner().uid()),
                   FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
-                  FormatTime(s.status().started_ns()), RanFor(s, context.clock),
+                  FormatTime(s.status().started_ns()), RanFor(s, now_ns),
                   DumpCell(s), s.spec().label()});
   }
   table.Print(context.io.out, context.io.out_color());

@@ -66,7 +66,7 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
   err << fmt::format(
       "profctl: session {} {}: {}, {}, {} in {}\n", Printable(session.session_id()),
       Paint(state.text, state.tone, context.io.err_color()), CountText(session.status().records(), "record"),
-      DroppedText(session), FormatBytes(session.status().dump_bytes()), RanFor(session, context.clock));
+      DroppedText(session), FormatBytes(session.status().dump_bytes()), RanFor(session, DaemonNowNs(context)));
   if (const std::string removed = RemovedText(session); !removed.empty()) err << "profctl: removed " << Printable(removed) << '\n';
   PrintStatistics(err, session, context.io.err_color());
   PrintNotCollected(context, session);

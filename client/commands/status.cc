@@ -130,7 +130,7 @@ void Print(const Context& context, const v1::Node& node) {
   line("dumps", fmt::format("{}, {} free", node.dump_root(), FormatBytes(node.dump_free_bytes())));
   if (node.recorder().enabled()) line("recorder", RecorderText(node.recorder()));
   if (node.has_overhead()) line("overhead", OverheadText(node.overhead()));
-  if (node.has_archive()) line("archive", ArchiveText(node.archive(), context.clock.WallNs()));
+  if (node.has_archive()) line("archive", ArchiveText(node.archive(), DaemonNowNs(context)));
   for (const v1::TuningLease& lease : node.tuning_leases()) line("tuning", TuningText(lease));
   line("metrics", node.metrics_address().empty()
                       ? "off"

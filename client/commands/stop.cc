@@ -17,7 +17,7 @@ void PrintStopped(const Context& context, const v1::Session& session, bool sever
   PrintSessionHead(out, session, StateCell(session.status().state()), context.io.out_color());
   out << fmt::format("  {}, {}, {} in {}\n", CountText(session.status().records(), "record"),
                      DroppedText(session), FormatBytes(session.status().dump_bytes()),
-                     RanFor(session, context.clock));
+                     RanFor(session, DaemonNowNs(context)));
   if (const std::string removed = RemovedText(session); !removed.empty()) out << "  removed " << Printable(removed) << '\n';
   PrintStatistics(out, session, context.io.out_color());
   if (!session.status().dump_path().empty()) out << "dump " << Printable(session.status().dump_path()) << '\n';

@@ -13,13 +13,14 @@
 namespace profd::client {
 namespace {
 
-std::string Line(const Context& context, const v1::Session& session) {
-  std::string when = FormatTime(context.clock.WallNs());
+std::string Line(const Context& context, int64_t clock_offset_ns, const v1::Session& session) {
+  const int64_t now_ns = context.clock.WallNs();
+  std::string when = FormatTime(now_ns);
   Cell state = StateCell(session.status().state());
   std::string line = fmt::format(
       "{}  {}  {}  {}  {}", when,
       Paint(fmt::format("{:<11}", Printable(state.text)), state.tone, context.io.out_color()),
-      RanFor(session, context.clock), CountText(session.status().records(), "record"), FormatBytes(session.status().dump_bytes()));
+      RanFor(session, now_ns + clock_offset_ns), CountText(session.status().records(), "record"), FormatBytes(session.status().dump_bytes()));
   if (session.status().dropped_records() != 0 || session.status().dropped_bytes() != 0) {
     line += "  " + DroppedText(session);
   }
@@ -38,7 +39,7 @@ std::string Fingerprint(const v1::Session& session) {
 
 class Printer {
  public:
-  explicit Printer(const Context& context) : context_(context) {}
+  explicit Printer(const Context& context) : context_(context), clock_offset_ns_(DaemonClockOffsetNs(context)) {}
   ~Printer() {
     if (open_line_) context_.io.out << std::endl;
   }
@@ -54,11 +55,11 @@ class Printer {
       out << (same_state   ? "\r\033[K"
               : open_line_ ? "\n"
                            : "")
-          << Line(context_, session) << std::flush;
+          << Line(context_, clock_offset_ns_, session) << std::flush;
       open_line_ = true;
       shown_state_ = session.status().state();
     } else if (std::string now = Fingerprint(session); now != fingerprint_) {
-      out << Line(context_, session) << std::endl;
+      out << Line(context_, clock_offset_ns_, session) << std::endl;
       fingerprint_ = std::move(now);
     }
     return out.good();
@@ -67,6 +68,7 @@ class Printer {
 
  private:
   const Context& context_;
+  const int64_t clock_offset_ns_;
   v1::Session last_;
   std::string fingerprint_;
   v1::Session::State shown_state_ = v1::Session::STATE_UNSPECIFIED;

@@ -136,7 +136,7 @@ Table ListTable(const FleetReport& report, const Clock& clock) {
     for (const v1::Session& s : r.sessions) {
       table.AddRow({r.node, s.session_id(), StateCell(s.status().state()), OrDash(s.spec().target().job_id()),
                     std::to_string(s.owner().uid()), FormatDevices({s.status().devices().begin(), s.status().devices().end()}),
-                    FormatTime(s.status().started_ns()), RanFor(s, clock, r.offset ? r.offset->offset_ns : 0),
+                    FormatTime(s.status().started_ns()), RanFor(s, clock.WallNs() + (r.offset ? r.offset->offset_ns : 0)),
                     s.status().dump_path().empty() ? "-" : FormatBytes(s.status().dump_bytes()), Remark(r)});
     }
   }
