@@ -165,13 +165,13 @@ inline constexpr auto kSelfMetrics = [] {
        "Unix time at which the certificate of /metrics in use expires", "web"},
       {"profd_push_messages_total", kCounter, kNode, "sink", "",
        "Messages of pushed metrics that the receiver has taken", "push"},
-      {"profd_push_samples_total", kCounter, kNode, "sink", "", "Samples in them", "push"},
+      {"profd_push_samples_total", kCounter, kNode, "sink", "", "Samples in them, without those that it rejected", "push"},
       {"profd_push_failures_total", kCounter, kNode, "sink,reason", "",
        "Attempts to push that failed: no connection (connect), TLS, no answer in time (timeout), no HTTP (broken), "
        "or by the status of the answer", "push"},
       {"profd_push_dropped_samples_total", kCounter, kNode, "sink,reason", "",
-       "Samples that were not pushed: the oldest of a full queue (queue_full), refused for good by the receiver "
-       "(rejected), or not compressed for want of memory (not_packed)", "push"},
+       "Samples that were dropped: the oldest of a full queue (queue_full), rejected by the receiver (rejected), or not "
+       "compressed for want of memory (not_packed)", "push"},
       {"profd_push_queue_bytes", kGauge, kNode, "sink", "bytes", "Messages that wait for the receiver", "push"},
       {"profd_push_last_success_timestamp_seconds", kGauge, kNode, "sink", "seconds",
        "Unix time at which the receiver took a message last", "push"},
