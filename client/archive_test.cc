@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "client/test_support.h"
@@ -24,6 +25,14 @@ TEST_F(ArchiveTest, WhatWaitsOnWasNotLoaded) {
   daemon_.archive.set_waiting(2);
   EXPECT_EQ(Run({"archive", "--once", "--work-dir", dir_ / "work"}), 5) << err();
   EXPECT_EQ(out(), "0 archived, 0 failed, 2 wait\n");
+}
+
+// In the journal of the service, as for a command.
+TEST_F(ArchiveTest, WhatKeepsItFromProfdIsExplained) {
+  daemon_.error = Unavailable("failed to connect to all addresses");
+  daemon_.on_claim = [] { kill(getpid(), SIGTERM); };
+  EXPECT_EQ(Run({"--socket", dir_ / "none", "archive", "--work-dir", dir_ / "work"}), 0);
+  EXPECT_NE(err().find("profctl: profd cannot be reached\nThere is no socket " + (dir_ / "none")), std::string::npos) << err();
 }
 
 // Not allowed is code 3 (docs/profctl.md), also where the folder is the first that is not.

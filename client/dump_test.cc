@@ -60,7 +60,7 @@ TEST_F(DumpTest, AFetchThatFailsIsPartial) {
   daemon_.recorded = Recorded();
   daemon_.stream_end = Unavailable("gone");
   EXPECT_EQ(Run({"dump", "--out", ::testing::TempDir()}), kExitPartial);
-  EXPECT_NE(err().find("71bd0e29b475"), std::string::npos) << err();
+  EXPECT_NE(err().find("`profctl fetch 71bd0e29b475` fetches the dump"), std::string::npos) << err();
   EXPECT_EQ(Run({"dump", "--out", ::testing::TempDir(), "--json"}), kExitPartial);
   const Json json = Json::parse(out());
   EXPECT_EQ(json["session_id"], "71bd0e29b475");

@@ -279,10 +279,21 @@ class GrpcApi final : public ProfdApi {
     return ended_by_receiver ? Status::Ok() : Ended(status);
   }
 
-  // gRPC calls both ways of giving up CANCELLED, and says no more.
+  // Where gRPC has a code and no words.
   Status Ended(const grpc::Status& status) const {
-    if (status.error_code() != grpc::StatusCode::CANCELLED || given_up_ == GivenUp::kNo) return FromGrpc(status);
-    return given_up_ == GivenUp::kSilence ? DeadlineExceeded("the daemon went silent") : Status(StatusCode::kCancelled, "interrupted");
+    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED && status.error_message().empty()) {
+      return Unimplemented("this profd does not know the call: it is older than this profctl (profctl status)");
+    }
+    if (status.error_code() != grpc::StatusCode::CANCELLED) return FromGrpc(status);
+    switch (given_up_) {
+      case GivenUp::kSilence:
+        return DeadlineExceeded("the daemon went silent");
+      case GivenUp::kByHook:
+        return {StatusCode::kCancelled, "interrupted"};
+      case GivenUp::kNo:
+        break;
+    }
+    return Unavailable("cancelled by profd");
   }
 
   Endpoint endpoint_;

@@ -146,6 +146,7 @@ TEST_F(GrpcApiTest, ErrorsKeepCodeAndText) {
             "profctl: invalid argument: dvpp_freq 101: 1..100\n"
             "         rank -2: at least 0\n");
   EXPECT_EQ(RunReal({"list"}), 3) << "this server does not know ListSessions";
+  EXPECT_NE(err().find("this profd does not know the call"), std::string::npos) << err();
 }
 
 TEST_F(GrpcApiTest, ACommandRunsWithinASession) {
@@ -193,6 +194,14 @@ TEST_F(GrpcApiTest, ACallThatBreaksNamesTheSocketAndWhatToDo) {
   EXPECT_EQ(RunReal({"watch", "broken"}), 6);
   EXPECT_NE(err().find("the call to profd at " + socket_ + " ended: Socket closed"), std::string::npos) << err();
   EXPECT_NE(err().find("systemctl status profd"), std::string::npos) << err();
+}
+
+// As calls that a daemon has not answered when it ends.
+TEST_F(GrpcApiTest, ACallThatTheDaemonCancelsMayBeTriedAgain) {
+  sessions_.Release();
+  EXPECT_EQ(RunReal({"show", "s1"}), 6);
+  EXPECT_NE(err().find("the call to profd at " + socket_ + " ended: cancelled by profd\n"), std::string::npos) << err();
+  EXPECT_NE(err().find("try again"), std::string::npos) << err();
 }
 
 TEST_F(GrpcApiTest, NoServerIsUnreachable) {

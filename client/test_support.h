@@ -68,6 +68,8 @@ struct FakeDaemon {
   uint64_t lease_left_ms = 0;
   v1::ListDumpsResponse dumps;
   v1::ClaimArchiveUploadResponse archive;
+  // Called before each answer.
+  std::function<void()> on_claim;
   v1::PinDumpResponse pinned;
   std::vector<v1::PinDumpRequest> pins;
   v1::UnpinDumpResponse unpinned;
@@ -189,7 +191,10 @@ class FakeApi : public ProfdApi {
     return Answer(daemon_.stacks);
   }
   Result<v1::ArchiveDumpsResponse> ArchiveDumps(const v1::ArchiveDumpsRequest&) override { return Answer(v1::ArchiveDumpsResponse()); }
-  Result<v1::ClaimArchiveUploadResponse> ClaimArchiveUpload() override { return Answer(daemon_.archive); }
+  Result<v1::ClaimArchiveUploadResponse> ClaimArchiveUpload() override {
+    if (daemon_.on_claim) daemon_.on_claim();
+    return Answer(daemon_.archive);
+  }
   Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest&) override { return Answer(v1::ReportArchiveResponse()); }
   Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {
     daemon_.tuning_requests.push_back(request);

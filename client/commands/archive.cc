@@ -158,7 +158,7 @@ class Archiver {
         continue;
       }
       if (options_.once) return taken.ok() ? Ended(*taken) : Fail(context_, taken.status());
-      LogProblem(taken.ok() ? "" : taken.status().message());
+      LogProblem(taken.ok() ? "" : Explain(taken.status(), context_.endpoint));
       (void)Wait(every_ms_);
     }
     return failed_ > 0 || options_.once ? kExitPartial : kExitOk;
@@ -278,7 +278,7 @@ class Archiver {
       context_.io.err << fmt::format("profctl: {} not archived (attempt {}): {}", Printable(name), upload.attempt(), PrintableLines(report.failed().message())) << std::endl;
     }
     if (!context_.json && !report.loaded().damage().empty()) Warn(context_, fmt::format("{}: {}", name, report.loaded().damage()));
-    if (!reported.ok()) Warn(context_, fmt::format("{}: profd does not take the report: {}", name, reported.message()));
+    if (!reported.ok()) Warn(context_, fmt::format("{}: profd did not take the report: {}", name, Explain(reported, context_.endpoint)));
   }
 
   const Context& context_;

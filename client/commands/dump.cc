@@ -74,10 +74,10 @@ int RunDump(const Context& context, const DumpOptions& options) {
   if (options.out) {
     Result<std::string> path = Fetch(context, session->session_id(), *options.out);
     if (!path.ok()) {
-      context.io.err << "profctl: session " << Printable(session->session_id()) << std::endl;
       // The dump exists: its session is the answer.
       Json errors = Json::array();
       const int code = FailOne(context, path.status(), Json::object(), &errors, kExitPartial);
+      context.io.err << fmt::format("profctl: `profctl fetch {}` fetches the dump\n", Printable(session->session_id())) << std::flush;
       if (!context.json) return code;
       Json json = ToJson(*session);
       json["error"] = std::move(errors[0]);
