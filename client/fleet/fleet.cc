@@ -27,7 +27,10 @@ FleetReport Fleet::NewReport(std::string command, std::string job_id) const {
   report.command = std::move(command);
   report.job_id = std::move(job_id);
   report.nodes.resize(setup_.nodes.size());
-  for (size_t i = 0; i < setup_.nodes.size(); ++i) report.nodes[i].node = setup_.nodes[i].text;
+  for (size_t i = 0; i < setup_.nodes.size(); ++i) {
+    report.nodes[i].node = setup_.nodes[i].text;
+    report.nodes[i].status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
+  }
   return report;
 }
 
@@ -77,13 +80,6 @@ bool Fleet::ForAll(const std::string& what, const Work& work) {
 }
 
 namespace {
-
-Status NotAsked() { return {StatusCode::kCancelled, "not called: interrupted before its turn"}; }
-
-// Before a node's turn it has not been called.
-void MarkNotAsked(FleetReport* report) {
-  for (NodeResult& result : report->nodes) result.status = NotAsked();
-}
 
 // Fleet ids become the ids of their sessions on this node.
 Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std::string>& ids) {
@@ -166,7 +162,6 @@ void CheckStopped(const FleetStop& wanted, FleetReport* report) {
 
 FleetReport StopOnAll(Fleet* fleet, const FleetStop& wanted) {
   FleetReport report = fleet->NewReport("stop", wanted.job_id);
-  MarkNotAsked(&report);
   report.interrupted = !fleet->ForAll("stopping", [&](size_t node, NodeCall* call) {
     NodeResult& result = report.nodes[node];
     Status status = call->Explain(StopOnNode(call, wanted, &result));
@@ -183,7 +178,6 @@ FleetReport StopOnAll(Fleet* fleet, const FleetStop& wanted) {
 
 FleetReport StatusOfAll(Fleet* fleet) {
   FleetReport report = fleet->NewReport("status", "");
-  MarkNotAsked(&report);
   report.interrupted = !fleet->ForAll("asking", [&](size_t node, NodeCall* call) {
     auto answer = call->api().GetNode();
     NodeResult& result = report.nodes[node];
@@ -195,7 +189,6 @@ FleetReport StatusOfAll(Fleet* fleet) {
 
 FleetReport DumpOnAll(Fleet* fleet, const v1::DumpRecorderRequest& request) {
   FleetReport report = fleet->NewReport("dump", request.job_id());
-  MarkNotAsked(&report);
   report.interrupted = !fleet->ForAll("writing the past", [&](size_t node, NodeCall* call) {
     auto session = call->api().DumpRecorder(request);
     NodeResult& result = report.nodes[node];
@@ -210,7 +203,6 @@ FleetReport DumpOnAll(Fleet* fleet, const v1::DumpRecorderRequest& request) {
 
 FleetReport ListOnAll(Fleet* fleet, const v1::ListSessionsRequest& request) {
   FleetReport report = fleet->NewReport("list", request.job_id());
-  MarkNotAsked(&report);
   report.interrupted = !fleet->ForAll("asking", [&](size_t node, NodeCall* call) {
     auto answer = call->api().ListSessions(request);
     NodeResult& result = report.nodes[node];

@@ -106,7 +106,7 @@ class Fleet {
   }
   const std::vector<NodeName>& nodes() const { return setup_.nodes; }
   int64_t node_timeout_ns() const { return setup_.node_timeout_ns; }
-  // One result for each node, in their order.
+  // One result for each node, in their order: none has been called.
   FleetReport NewReport(std::string command, std::string job_id) const;
 
   enum class Deadline { kNodeTimeout, kNone };

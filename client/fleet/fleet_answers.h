@@ -26,11 +26,11 @@ struct NodeAnswers {
 template <class Node, class Call>
 NodeAnswers<Node> AskEach(Fleet* fleet, const std::string& command, const std::string& job_id, const Call& call) {
   NodeAnswers<Node> all{fleet->NewReport(command, job_id), std::vector<Node>(fleet->nodes().size())};
+  for (size_t i = 0; i < all.nodes.size(); ++i) all.nodes[i].node = fleet->nodes()[i].text;
   all.report.interrupted = !fleet->ForAll("asking", [&](size_t i, NodeCall* node) {
-    all.nodes[i].node = fleet->nodes()[i].text;
     auto answer = call(node->api());
     all.report.nodes[i].none = answer.status().code() == StatusCode::kNotFound;
-    if (!all.report.nodes[i].none) all.report.nodes[i].status = node->Explain(answer.status());
+    all.report.nodes[i].status = all.report.nodes[i].none ? Status::Ok() : node->Explain(answer.status());
     if (answer.ok()) all.nodes[i].answer = std::move(answer).value();
   });
   return all;

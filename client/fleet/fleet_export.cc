@@ -42,7 +42,6 @@ class Exporter {
   }
 
   FleetReport Run() {
-    for (NodeResult& result : report_.nodes) result.status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
     report_.interrupted = !fleet_.ForAll("asking", [this](size_t node, NodeCall* call) { Ask(node, call); });
     request_.set_only_look(true);
     if (wanted_.wait && !report_.interrupted) Wait();

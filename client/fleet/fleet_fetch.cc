@@ -94,9 +94,6 @@ class Fetcher {
       : fleet_(*fleet), wanted_(wanted), report_(fleet->NewReport("fetch", wanted.job_id)) {}
 
   FleetReport Run() {
-    for (NodeResult& result : report_.nodes) {
-      result.status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
-    }
     report_.interrupted = !List();
     if (!report_.interrupted) {
       ChooseFolders();

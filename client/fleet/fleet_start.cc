@@ -30,9 +30,6 @@ class Starter {
         sent_(report_.nodes.size(), 0) {}
 
   FleetReport Run() {
-    for (NodeResult& result : report_.nodes) {
-      result.status = {StatusCode::kCancelled, "not called: interrupted before its turn"};
-    }
     report_.interrupted = !Measure();
     std::vector<size_t> reached = Reached();
     bool missing = reached.size() < report_.nodes.size();

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <thread>
 
+#include "client/commands/stacks.h"
+#include "client/fleet/fleet_answers.h"
 #include "client/fleet/test_support.h"
 
 namespace profd::client {
@@ -257,6 +260,24 @@ TEST_F(FleetTest, AnInterruptStopsWhatWasStartedUnlessKept) {
     EXPECT_EQ(Print(report), kExitPartial);
     EXPECT_THAT(err_.str(), HasSubstr("interrupted"));
   }
+}
+
+TEST_F(FleetTest, ANodeThatWasNotCalledIsNamedAndHasNoAnswer) {
+  std::map<size_t, FakeNode::Kind> slow;
+  for (size_t node = 0; node < kNodesAtOnce; ++node) slow[node] = FakeNode::Kind::kSlow;
+  Make(kNodesAtOnce + 1, slow);
+  SignalWatch signals({SIGUSR2});
+  kill(getpid(), SIGUSR2);
+  Fleet fleet = MakeFleet(&signals);
+  const auto all = AskEach<NodeStacks>(&fleet, "stacks", "j", [](ProfdApi& api) -> Result<v1::GetStacksResponse> {
+    const auto reached = api.GetTime();
+    if (!reached.ok()) return reached.status();
+    return v1::GetStacksResponse();
+  });
+  EXPECT_EQ(PrintFailures(io_, all, "job j"), kExitPartial);
+  EXPECT_THAT(err_.str(), HasSubstr("profctl: n64: not called: interrupted before its turn\n"));
+  const Json json = AnswersToJson(all);
+  EXPECT_TRUE(json["nodes"][kNodesAtOnce]["answer"].is_null());
 }
 
 TEST_F(FleetTest, StopByJobReportsNodesWithoutOne) {
