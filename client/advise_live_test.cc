@@ -101,6 +101,10 @@ TEST_F(LiveAdviseTest, WatchPrintsChanges) {
   EXPECT_THAT(seen, testing::ElementsAre("raised1", "raised2", "cleared1"));
   EXPECT_EQ(Run({"advise", "--live", "--watch"}), 0);
   EXPECT_THAT(out(), ContainsRegex("^2026-01-01 00:00:03 +raised +slow_rank +job j42, rank 3, device 3: "));
+  // Both by the clock of the node, an hour ahead of ours.
+  daemon_.time.set_wall_ns(clock_.WallNs() + 3600 * kNsPerSecond);
+  EXPECT_EQ(Run({"--address", "n1", "advise", "--live", "--watch"}), 0) << err();
+  EXPECT_THAT(out(), ContainsRegex("2026-01-01 01:00:00 +cleared +slow_rank"));
 }
 
 TEST_F(LiveAdviseTest, ReportsADaemonWithoutTheCall) {

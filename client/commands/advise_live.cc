@@ -50,7 +50,8 @@ void PrintDetails(const Io& io, const std::string& node, const v1::Advice& advic
 // Changes between two answers.
 class Changes {
  public:
-  Changes(const Io& io, const Clock& clock, bool json) : io_(io), clock_(clock), json_(json) {}
+  explicit Changes(const Context& context)
+      : io_(context.io), clock_(context.clock), clock_offset_ns_(DaemonClockOffsetNs(context)), json_(context.json) {}
 
   bool Take(const v1::GetAdviceResponse& answer) {
     std::map<uint64_t, v1::Advice> now;
@@ -59,7 +60,7 @@ class Changes {
       if (!known_.contains(id)) Print("raised", advice.raised_ns(), advice);
     }
     for (const auto& [id, advice] : known_) {
-      if (!now.contains(id)) Print("cleared", clock_.WallNs(), advice);
+      if (!now.contains(id)) Print("cleared", clock_.WallNs() + clock_offset_ns_, advice);
     }
     known_ = std::move(now);
     io_.out.flush();
@@ -79,6 +80,7 @@ class Changes {
 
   const Io& io_;
   const Clock& clock_;
+  const int64_t clock_offset_ns_;
   const bool json_;
   std::map<uint64_t, v1::Advice> known_;
 };
@@ -88,7 +90,7 @@ int Watch(const Context& context, const LiveAdviseOptions& options) {
   context.api.SetWaitHook([&] { return signals.Poll() == 0; });
   v1::WatchAdviceRequest request;
   request.mutable_what()->set_job_id(options.job);
-  Changes changes(context.io, context.clock, context.json);
+  Changes changes(context);
   const Status status =
       context.api.WatchAdvice(request, [&](const v1::GetAdviceResponse& answer) { return changes.Take(answer); });
   context.api.SetWaitHook(nullptr);
