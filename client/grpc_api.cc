@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/duration_text.h"
 #include "client/tls_files.h"
 #include "profd/v1/profd.grpc.pb.h"
 #include "proto/problems/problem_message.h"
@@ -233,7 +235,9 @@ class GrpcApi final : public ProfdApi {
     given_up_ = GivenUp::kNo;
     RETURN_IF_ERROR(Prepare());
     grpc::ClientContext context;
-    context.set_deadline(InMs(timeout_ms_.value_or(patience_ms)));
+    patience_ms = timeout_ms_.value_or(patience_ms);
+    const gpr_timespec deadline = InMs(patience_ms);
+    context.set_deadline(deadline);
     Queue queue;
     Stub stub(channel_);
     auto reader = (stub.*method)(&context, request, queue.get());
@@ -241,8 +245,13 @@ class GrpcApi final : public ProfdApi {
     grpc::Status status;
     reader->Finish(&reply, &status, this);
     (void)Await(queue, context, kForever);
-    if (!status.ok()) return Ended(status);
-    return reply;
+    if (status.ok()) return reply;
+    // The daemon has deadlines of its own, with words.
+    const bool ours = gpr_time_cmp(gpr_now(GPR_CLOCK_MONOTONIC), deadline) >= 0;
+    if (ours && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return DeadlineExceeded("no answer within " + FormatSpan(patience_ms * kNsPerMs));
+    }
+    return Ended(status);
   }
 
   template <class Stub, class Message, class Request>
