@@ -89,7 +89,7 @@ int RunWatch(const Context& context, const WatchOptions& options) {
     request.set_interval_ms(*ms);
   }
   SignalWatch signals({SIGINT, SIGTERM});
-  context.api.SetWaitHook([&] { return signals.Poll() == 0; });
+  context.api.SetWaitHook([&] { return signals.Poll() == 0 && signals.caught() == 0; });
   Status status;
   int exit_code = kExitOk;
   {
