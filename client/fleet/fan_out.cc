@@ -68,8 +68,8 @@ Status NodeCall::Explain(const Status& status) const {
   if (status.ok() || cancelled()) return status;
   if (status.code() == StatusCode::kUnavailable && diagnose_) {
     std::string text = diagnose_();
-    // Reached now, so the daemon's own words count.
-    return text.empty() ? status : Unavailable(std::move(text));
+    // Empty: it is reached now.
+    return Unavailable(text.empty() ? "the call ended: " + status.message() + "; if profd was restarted there, try again" : std::move(text));
   }
   // gRPC's own timer and ours run beside each other: whichever was first, it means the same.
   bool gave_up = status.code() == StatusCode::kCancelled && expired();

@@ -104,6 +104,12 @@ TEST_F(FleetTest, SlowRefusingAndDeadOnesAreNamed) {
   EXPECT_THAT(Node(3).starts, IsEmpty());
 }
 
+TEST_F(FleetTest, ACallThatBreaksSaysWhatToDo) {
+  Make(1);
+  const NodeCall call(std::make_unique<NodeApi>(&cluster_, &Node(0)), cluster_.clock, 0, nullptr, [] { return std::string(); });
+  EXPECT_EQ(call.Explain(Unavailable("Socket closed")).message(), "the call ended: Socket closed; if profd was restarted there, try again");
+}
+
 // There is no session that stop, fetch or export could find by the fleet's id. A node without an answer may have one.
 TEST_F(FleetTest, AStartThatAllRefuseHasNoFleetId) {
   Make(2, {{0, FakeNode::Kind::kRefuses}, {1, FakeNode::Kind::kRefuses}});
