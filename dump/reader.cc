@@ -22,6 +22,12 @@ bool IsSafePath(std::string_view path) {
   }
 }
 
+// Folders count directly in the dump only, where the vendor's analyser descends into them.
+bool IsStrange(const TreeEntry& entry) {
+  if (!entry.is_dir) return entry.other || !IsSafePath(entry.path);
+  return entry.path.find('/') == std::string::npos && !IsTopFolder(entry.path) && entry.path != kOwnFolder;
+}
+
 Result<uid_t> OwnerOf(int fd) {
   struct stat st {};
   if (::fstat(fd, &st) != 0) return Status::FromErrno(errno, "stat");
@@ -60,7 +66,9 @@ Result<std::vector<DumpReader::File>> DumpReader::Files(const ListLimits& limits
   TreeLimits tree;
   tree.entries = limits.entries;
   Status walked = WalkTree(dir_.get(), tree, [&](const TreeEntry& entry) {
-    if (entry.is_dir || entry.other || !IsSafePath(entry.path)) return Status();
+    const bool strange = IsStrange(entry);
+    if (strange && not_read != nullptr) not_read->strange.push_back(entry);
+    if (entry.is_dir || strange) return Status();
     // Another's file here is a hard link that a user made, not ours.
     if (entry.uid != uid_ || entry.links > 1) {
       if (not_read != nullptr && not_read->files++ == 0) not_read->first = entry.path;

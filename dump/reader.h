@@ -33,10 +33,12 @@ class DumpReader {
     size_t entries = TreeLimits().entries;  // files, folders and whatever else there is
     size_t name_bytes = SIZE_MAX;           // of the paths of files
   };
-  // Regular files that Files leaves out, for what they hold may be another's.
+  // What Files leaves out.
   struct NotRead {
-    uint64_t files = 0;
-    std::string first;  // its path
+    uint64_t files = 0;  // regular ones, for what they hold may be another's
+    std::string first;   // its path
+    // Neither file nor folder, a name that no file of a dump has, or a folder beside those of a dump.
+    std::vector<TreeEntry> strange;
     std::string What() const;
   };
   // Regular files in path order; others are left out.

@@ -214,7 +214,6 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
   DumpReader::NotRead not_read;
   Result<std::vector<DumpReader::File>> files = reader.Files(&not_read);
   if (!files.ok()) return files.status();
-  if (not_read.files > 0) report.Add(VerifyCheck::kSizes, not_read.first, not_read.What());
   run.files = std::move(*files);
   for (const DumpReader::File& file : run.files) {
     run.sizes.emplace(file.path, file.bytes);
@@ -233,6 +232,7 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
       return InvalidArgument(std::move(what));
     }
   }
+  CheckNotRead(run, not_read);
   CheckSizes(run);
   CheckClocks(run);
   CheckData(run);

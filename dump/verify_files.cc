@@ -124,6 +124,19 @@ void CheckList(VerifyRun& run) {
   }
 }
 
+void CheckStrange(VerifyRun& run, const TreeEntry& entry) {
+  if (IsOfTheAnalyser(entry.is_dir ? entry.path + "/" : entry.path)) return;
+  if (entry.other) {
+    run.Add(VerifyCheck::kSizes, entry.path, "is a symbolic link, pipe, socket or device: not read");
+  } else if (!run.manifest) {
+    return;  // the vendor's collector may have made it
+  } else if (entry.is_dir) {
+    run.Add(VerifyCheck::kSizes, entry.path, "is a folder that no dump has; the vendor's analyser may export nothing with it");
+  } else {
+    run.Add(VerifyCheck::kSizes, entry.path, "is in the dump and not in the manifest");
+  }
+}
+
 // The journal's slices against what is there. A kill may have come between compressing a slice and
 // the journal's line of it.
 void CheckJournal(VerifyRun& run) {
@@ -238,6 +251,11 @@ void FindDataFiles(VerifyRun& run) {
     file.slices.erase(std::unique(file.slices.begin(), file.slices.end(), same), file.slices.end());
     SetShape(run, &file);
   }
+}
+
+void CheckNotRead(VerifyRun& run, const DumpReader::NotRead& not_read) {
+  if (not_read.files > 0) run.Add(VerifyCheck::kSizes, not_read.first, not_read.What());
+  for (const TreeEntry& entry : not_read.strange) CheckStrange(run, entry);
 }
 
 void CheckSizes(VerifyRun& run) {

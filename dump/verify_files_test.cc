@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <sstream>
@@ -66,6 +67,28 @@ TEST_F(VerifyTest, HardLinksAreOneProblem) {
                                         "another user: not read"));
 }
 
+// They are not read, and a dump has none: whatever they lead to, it is not the dump's.
+TEST_F(VerifyTest, WhatIsNoFileOfADumpIsFound) {
+  Write(0, 200);
+  Finish(200);
+  fs::create_symlink("/etc/passwd", path_ + "/device_0/data/nic.data.0.slice_0");
+  fs::create_directory_symlink("/etc", path_ + "/device_7");
+  ASSERT_EQ(::mkfifo((path_ + "/host/pipe").c_str(), 0600), 0);
+  WriteText(path_ + "/host/my notes.txt", "x");
+  fs::create_directories(path_ + "/results/csv");
+  EXPECT_THAT(Texts(Verify()),
+              testing::UnorderedElementsAre(
+                  "sizes: device_0/data/nic.data.0.slice_0: is a symbolic link, pipe, socket or device: not read",
+                  "sizes: device_7: is a symbolic link, pipe, socket or device: not read",
+                  "sizes: host/pipe: is a symbolic link, pipe, socket or device: not read",
+                  "sizes: host/my notes.txt: is in the dump and not in the manifest",
+                  "sizes: results: is a folder that no dump has; the vendor's analyser may export nothing with it"));
+  // A dump of the vendor's collector may have more files than profd knows; what is not read is reported all the same.
+  fs::remove(path_ + "/profd_manifest.json");
+  EXPECT_THAT(Texts(Verify()), testing::Each(HasSubstr("is a symbolic link, pipe, socket or device: not read")));
+  EXPECT_EQ(Verify().problem_count, 3u);
+}
+
 // Neither the journal nor the manifest knows that there was one: the numbers of the others do.
 TEST_F(VerifyTest, AMissingSliceThatIsNotListedIsFound) {
   Write(0, 200);
@@ -105,6 +128,7 @@ TEST_F(VerifyTest, FilesOfTheAnalyserAreNotAProblem) {
   for (const char* dir : {"/mindstudio_profiler_output", "/device_0/sqlite"}) {
     fs::create_directory(path_ + dir);
     std::ofstream(path_ + dir + "/x.csv") << "x\n";
+    std::ofstream(path_ + dir + "/x (1).csv") << "x\n";
   }
   std::ofstream(path_ + "/device_0/data/all_file.complete") << "";
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());

@@ -94,6 +94,7 @@ struct VerifyRun {
 // verify_files.cc: which files there are and how long.
 void FindDataFiles(VerifyRun& run);
 void CheckSizes(VerifyRun& run);
+void CheckNotRead(VerifyRun& run, const DumpReader::NotRead& not_read);
 // verify_channels.cc: reads the data; checksums, framing, order, accounting.
 void CheckData(VerifyRun& run);
 // verify_clocks.cc
