@@ -362,4 +362,19 @@ Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
   return recovered;
 }
 
+Status KeepReason(const DumpRoot& root, const std::string& name, const std::string& reason) {
+  Result<UniqueFd> dir = root.OpenDump(name);
+  if (!dir.ok()) return dir.status();
+  struct stat st {};
+  if (::fstat(dir->get(), &st) != 0) return Status::FromErrno(errno, name);
+  Result<DumpReader> reader = DumpReader::Open(root, name);
+  if (!reader.ok()) return reader.status();
+  Result<Manifest> manifest = reader->ReadManifest();
+  if (!manifest.ok()) return manifest.status();
+  if (manifest->state != DumpState::kInterrupted) return {};
+  manifest->reason = reason;
+  return ReplaceFile(SystemDumpIo(), dir->get(), std::string(kManifestFile), Serialize(*manifest),
+                     {st.st_uid, st.st_gid}, true);
+}
+
 }  // namespace profd

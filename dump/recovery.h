@@ -46,5 +46,8 @@ struct RecoveredDump {
 // Is a recovery due, judged by the manifest alone? The manifest if it is there.
 Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
                                   const RecoveryOptions& options, DumpIo& io = SystemDumpIo());
+// Of a dump that was completed as interrupted: why its session did not resume, which is known after that. Others stay
+// as they are.
+Status KeepReason(const DumpRoot& root, const std::string& name, const std::string& reason);
 
 }  // namespace profd

@@ -160,6 +160,16 @@ void DumpRetention::Tick() {
   }
 }
 
+void DumpRetention::KeepReason(const std::string& name, const std::string& reason) {
+  disk_.Post([this, name, reason] {
+    Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
+    const Status kept = root.ok() ? profd::KeepReason(*root, name, reason) : root.status();
+    if (kept.ok() || kept.code() == StatusCode::kNotFound) return;
+    log::Warning("why a session was not continued will not be known after the next restart of profd",
+                 {{"dump", name}, {"why", kept.ToString()}});
+  });
+}
+
 void DumpRetention::TryToComplete(const std::string& name, Unended& dump) {
   dump.trying = true;
   RecoveryOptions options = dump.options;

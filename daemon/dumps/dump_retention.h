@@ -99,6 +99,8 @@ class DumpRetention final : public DumpRemover {
   // could not be completed for lack of space are tried again, too.
   void CompleteLater(const std::string& name, Manifest manifest);
   void Tick();
+  // For the next daemon, in the dump's manifest: why the session of a dump that was found did not resume.
+  void KeepReason(const std::string& name, const std::string& reason);
 
   // Null if there is none, or its removal has been requested.
   const KeptDump* Find(std::string_view name) const;

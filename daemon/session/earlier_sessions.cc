@@ -93,8 +93,15 @@ void EarlierSessions::AddFound(v1::Session found) {
     // The manifest of its dump does not have it.
     if (status.state() == v1::Session::STATE_INTERRUPTED && !record->not_continued.empty()) {
       status.set_reason(record->not_continued);
+      if (status.dump_path() == path) KeepReason(status);
     }
   });
+}
+
+// In its last dump, which is all that the next daemon has of it.
+void EarlierSessions::KeepReason(const v1::SessionStatus& session) const {
+  if (deps_.dumps_or_null == nullptr || session.dump_path().empty()) return;
+  deps_.dumps_or_null->KeepReason(std::string(BaseName(session.dump_path())), session.reason());
 }
 
 // The session stays as its dumps show it; one without any is shown for its reason.
@@ -109,6 +116,7 @@ void EarlierSessions::GiveUp(const state::StoredSession& stored, const std::stri
     if (known->ended.state() == v1::Session::STATE_INTERRUPTED) {
       known->ended.Edit([&](v1::Session& view) {
         view.mutable_status()->set_reason(reason);
+        KeepReason(view.status());
         SessionStatistics::Of(stored).Fill(view.mutable_status());
       });
     }

@@ -31,6 +31,7 @@ class EarlierSessions {
   Result<Session::Request> PlanAgain(const state::StoredSession& stored, bool same_boot) const;
   void Continue(const state::StoredSession& stored, bool same_boot, Session::Request request);
   void GiveUp(const state::StoredSession& stored, const std::string& why);
+  void KeepReason(const v1::SessionStatus& session) const;
   void Discard(const std::string& id);
 
   const SessionKeeping deps_;

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "daemon/session/session_recovered.h"
 #include "daemon/session/session_state_file.h"
 #include "daemon/session/stored_session.pb.h"
 #include "daemon/session/testing/session_manager_fixture.h"
@@ -248,6 +250,49 @@ TEST_F(EarlierSessionsTest, ADumpThatIsFoundLateDoesNotHideWhyItsSessionDidNotGo
   status = Show("0123456789ab").status();
   EXPECT_EQ(status.state(), v1::Session::STATE_DONE);
   EXPECT_EQ(status.reason(), "duration");
+}
+
+// The next daemon has the dumps of such a session only.
+TEST_F(EarlierSessionsTest, TheLastDumpHasWhyItsSessionDidNotGoOn) {
+  StateStore store(tmp_ / "state");
+  DumpRetention retention({control_, clock_, store, states_, writer_.root().path()}, {});
+  SessionKeeping keeping = keeping_;
+  keeping.dumps_or_null = &retention;
+  EarlierSessions earlier(keeping, live_, planner_);
+  const auto path_of = [&](int number) {
+    return fmt::format("{}/PROF_{:06}_20260101000000000_ABCDEFGHIJKLMNOP", writer_.root().path(), number);
+  };
+  const auto found = [&](const std::string& id, int number) {
+    Manifest manifest;
+    manifest.session_id = id;
+    manifest.state = DumpState::kInterrupted;
+    manifest.reason = "profd ended before the session did";
+    std::filesystem::create_directory(path_of(number));
+    WriteText(path_of(number) + "/profd_manifest.json", Serialize(manifest));
+    v1::Session session = SessionFromManifest(manifest, path_of(number), 0);
+    session.mutable_owner()->set_uid(0);
+    session.mutable_status()->set_started_ns(number);
+    return session;
+  };
+  const auto reason_in = [&](int number) {
+    return ParseManifest(ReadText(path_of(number) + "/profd_manifest.json")).value_or({}).reason;
+  };
+  const std::string why = "profd ended before the session did; not continued: it was being ended: duration";
+  const char* const text = R"({"version": 2, "session_id": "0123456789ab", "ending": "duration"})";
+  earlier.AddFound(found("0123456789ab", 2));
+  earlier.AddFound(found("0123456789ab", 1));
+  earlier.Resume("0123456789ab", text);
+  EXPECT_TRUE(time_.RunUntil([&] { return reason_in(2) == why; })) << reason_in(2);
+  // Of a session whose dumps are found late.
+  std::string late = text;
+  late.replace(late.find("0123456789ab"), 12, "0123456789cd");
+  earlier.Resume("0123456789cd", late);
+  earlier.AddFound(found("0123456789cd", 4));
+  earlier.AddFound(found("0123456789cd", 3));
+  EXPECT_TRUE(time_.RunUntil([&] { return reason_in(4) == why; })) << reason_in(4);
+  retention.Stop();
+  EXPECT_EQ(reason_in(1), "profd ended before the session did");
+  EXPECT_EQ(reason_in(3), "profd ended before the session did");
 }
 
 // Also if the daemon is killed before its dump is gone.

@@ -188,6 +188,7 @@ class Dumps(unittest.TestCase):
             child.wait()
             time.sleep(0.5)  # the duration ends meanwhile
             d.start()
+            reasons = {}
             for session_id, why in ((short, "duration"), (tied, f"process {child.pid} ended")):
                 session = d.show(session_id)
                 if session["state"] == "done":
@@ -195,8 +196,13 @@ class Dumps(unittest.TestCase):
                 self.assertEqual(session["state"], "interrupted", session)
                 self.assertIn("not continued", session["reason"])
                 self.assertIn(why, session["reason"])
+                reasons[session_id] = session["reason"]
+                eventually(lambda session=session: manifest(session["segments"][0])["reason"] == session["reason"])
             self.assertEqual(d.ctl("list", "--active")["sessions"], [])
             self.assertEqual(os.listdir(os.path.join(d.dump_root, ".state", "sessions")), [])
+            d.kill()
+            d.start()
+            self.assertEqual({session_id: d.show(session_id)["reason"] for session_id in reasons}, reasons)
 
     def test_a_start_to_come_survives(self):
         with daemon() as d:
