@@ -149,6 +149,10 @@ inline constexpr auto kJsonFields<Manifest> = std::tuple(
     JsonField("process_files", &Manifest::process_files, kWhenSet), JsonField("data_bytes", &Manifest::data_bytes),
     JsonField("files", &Manifest::files));
 
+void Manifest::AddWarning(std::string text) {
+  if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
+}
+
 void ManifestChannel::AddGap(ManifestGap gap) {
   ++gap_count;
   if (gaps.size() < kMaxManifestGaps) gaps.push_back(gap);

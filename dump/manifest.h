@@ -250,6 +250,7 @@ struct Manifest {
   std::vector<ManifestProcessFiles> process_files = {};
   std::vector<ManifestFile> files = {};
   uint64_t data_bytes = 0;
+  void AddWarning(std::string text);  // unless it is there
   bool operator==(const Manifest&) const = default;
 };
 

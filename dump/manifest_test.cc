@@ -219,5 +219,12 @@ TEST(ManifestTest, ClocksAreNotCountedBackBeyondTheirBegin) {
   EXPECT_FALSE(CountClocksBack(3, &manifest));
 }
 
+// A driver that loses records at each stop of a channel is not a longer and longer list.
+TEST(Manifest, AWarningIsThereOnce) {
+  Manifest manifest;
+  for (const char* text : {"a", "b", "a"}) manifest.AddWarning(text);
+  EXPECT_EQ(manifest.warnings, (std::vector<std::string>{"a", "b"}));
+}
+
 }  // namespace
 }  // namespace profd

@@ -422,7 +422,7 @@ void ChannelArbiter::NoteDataLost(const Slot& slot) {
     target.session->NoteLostBefore(target.feed, loss);
     target.session->EditManifest([text = fmt::format("device {} channel {}: the driver has lost records of it (it does not say how many)",
                                                      slot.device, slot.channel)](Manifest& manifest) {
-      manifest.warnings.push_back(text);
+      manifest.AddWarning(text);
     });
   };
   for (const PendingDetach& detach : slot.pending_detaches) note(detach.target);
@@ -443,7 +443,7 @@ void ChannelArbiter::NoteUnread(const Slot& slot, const Status& why) {
     if (detach.target.feed != nullptr) detach.target.session->NoteUnfetched(detach.target.feed);
     found->second.request.dump->EditManifest(
         [text = fmt::format("device {} channel {}: {}", slot.device, slot.channel, why.ToString())](Manifest& manifest) {
-          manifest.warnings.push_back(text);
+          manifest.AddWarning(text);
         });
   }
 }

@@ -394,9 +394,7 @@ void Session::CloseDump() {
         manifest.steps_done = own.steps_done;
         processes->EditManifest(&manifest);
         statistics.Describe(&manifest);
-        for (const std::string& warning : warnings) {
-          if (std::ranges::find(manifest.warnings, warning) == manifest.warnings.end()) manifest.warnings.push_back(warning);
-        }
+        for (const std::string& warning : warnings) manifest.AddWarning(warning);
       },
       [self = shared_from_this()](const Status& status) { self->OnClosed(status); });
 }

@@ -211,7 +211,8 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   status.set_dump_path(path);
   status.set_dump_bytes(bytes);
   AddDevices(manifest, &status);
-  for (const std::string& warning : manifest.warnings) status.add_warnings(warning);
+  // As Session::Fill has them.
+  for (const std::string& warning : std::set<std::string>(manifest.warnings.begin(), manifest.warnings.end())) status.add_warnings(warning);
   for (const ManifestOption& option : manifest.options) {
     v1::EffectiveOption& wire = *status.add_effective_options();
     wire.set_key(option.key);

@@ -1,5 +1,6 @@
 #include "daemon/session/session_recovered.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace profd {
@@ -47,6 +48,12 @@ TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   EXPECT_EQ(session.status().dropped_records(), 5U);
   EXPECT_EQ(session.status().removed_records(), 10U);
   EXPECT_EQ(session.status().removed_for_space(), 4U);
+}
+
+// As it had them while it ran.
+TEST(SessionFoundTest, HasEachWarningOnceInTheSameOrder) {
+  const Manifest manifest{.state = DumpState::kDone, .session_id = "s", .warnings = {"device 1", "all", "device 1"}};
+  EXPECT_THAT(SessionFromManifest(manifest, "/dumps/PROF_1", 1000).status().warnings(), ::testing::ElementsAre("all", "device 1"));
 }
 
 // Sessions of a daemon before this one: what their processes recorded counts once, and for each option that asked.
