@@ -292,14 +292,16 @@ void PrintWarnings(std::ostream& out, const v1::Session& session, bool color, bo
 
 namespace {
 
-// Of a session that was interrupted and went on.
+// Of a session that was interrupted and went on; also where one segment is left.
 void PrintSegments(std::ostream& out, const v1::Session& session, bool color) {
-  if (session.status().segments_size() < 2) return;
+  const auto& segments = session.status().segments();
+  if (segments.size() < 2 && (segments.empty() || segments[0].number() < 2)) return;
   Table table({"SEGMENT", "STATE", "FROM", "TO", ">RECORDS", ">BYTES", "DUMP"});
-  int number = 0;
-  for (const v1::Segment& segment : session.status().segments()) {
+  uint32_t number = 0;
+  for (const v1::Segment& segment : segments) {
     const std::string& path = segment.dump_path();
-    table.AddRow({std::to_string(++number), StateCell(segment.state()),
+    number = segment.number() == 0 ? number + 1 : segment.number();
+    table.AddRow({std::to_string(number), StateCell(segment.state()),
                   FormatTime(segment.started_ns()),
                   segment.ended_ns() == 0 ? "" : FormatTime(segment.ended_ns()),
                   std::to_string(segment.records()), FormatBytes(segment.bytes()),

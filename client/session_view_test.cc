@@ -6,9 +6,13 @@
 
 #include <sstream>
 
+#include "client/test_support.h"
+
 namespace profd::client {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -30,6 +34,32 @@ TEST(SessionViewTest, ShowsWhatTheNpusFiguresDoNotCover) {
   EXPECT_THAT(Statistics(session), HasSubstr("these do not cover the 6.0 s between its segments, when profd did not run"));
   status.mutable_segments()->DeleteSubrange(0, 1);
   EXPECT_THAT(Statistics(session), Not(HasSubstr("do not cover")));
+}
+
+class ShowTest : public ProfctlTest {};
+
+// Retention removes the oldest; the manifests of the others, and their numbers, stay as they are.
+TEST_F(ShowTest, SegmentsHaveTheirOwnNumbers) {
+  v1::SessionStatus& status = *daemon_.sessions["s2"].mutable_status();
+  for (uint32_t number : {3u, 5u}) {
+    v1::Segment& segment = *status.add_segments();
+    segment.set_number(number);
+    segment.set_state(v1::Session::STATE_INTERRUPTED);
+  }
+  const auto shown = [this] {
+    EXPECT_EQ(Run({"show", "s2"}), 0) << err();
+    return out();
+  };
+  EXPECT_THAT(shown(), AllOf(ContainsRegex("\n  3 +interrupted"), ContainsRegex("\n  5 +interrupted")));
+  v1::Segment& first = *status.mutable_segments(0);
+  first.clear_number();
+  status.mutable_segments(1)->clear_number();
+  EXPECT_THAT(shown(), AllOf(ContainsRegex("\n  1 +interrupted"), ContainsRegex("\n  2 +interrupted"))) << "of a daemon before";
+  first.set_number(2);
+  status.mutable_segments()->RemoveLast();
+  EXPECT_THAT(shown(), ContainsRegex("\n  2 +interrupted")) << "it is not all of the session";
+  first.set_number(1);
+  EXPECT_THAT(shown(), Not(HasSubstr("SEGMENT")));
 }
 
 TEST(SessionViewTest, NamesTheBytesWhereNoLostRecordIsKnown) {

@@ -71,7 +71,6 @@ void EarlierSessions::AddFound(v1::Session found) {
   }
   SessionRecord* const record = deps_.records.Find(id);
   if (record == nullptr) {
-    *found.mutable_status()->add_segments() = SegmentOf(found.status());
     deps_.records.AddFound(found);
     return;
   }

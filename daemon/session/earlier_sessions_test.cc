@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "daemon/session/session_recovered.h"
+#include "daemon/session/session_segments.h"
 #include "daemon/session/session_state_file.h"
 #include "daemon/session/stored_session.pb.h"
 #include "daemon/session/testing/session_manager_fixture.h"
@@ -18,13 +19,15 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Property;
 using profd::testing::kAlice;
 
 class EarlierSessionsTest : public profd::testing::SessionManagerTest {};
 
 // A dump of an earlier daemon's as its manifest has it: 100 records of the host's memory, 3 lost.
-v1::Session Found(const std::string& id, const std::string& dump, int64_t started_ns) {
+v1::Session Found(const std::string& id, const std::string& dump, int64_t started_ns, uint32_t number = 1) {
   v1::Session found;
   found.set_session_id(id);
   found.mutable_owner()->set_uid(kAlice);
@@ -43,6 +46,9 @@ v1::Session Found(const std::string& id, const std::string& dump, int64_t starte
   outcome.set_records(100);
   outcome.set_bytes(6400);
   outcome.set_dropped_records(3);
+  v1::Segment only = SegmentOf(status);
+  only.set_number(number);
+  *status.add_segments() = std::move(only);
   return found;
 }
 
@@ -157,6 +163,21 @@ TEST_F(EarlierSessionsTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
   EXPECT_EQ(status.outcomes(0).dropped_records(), 6u);
 }
 
+// The first two of four were removed before this daemon began.
+TEST_F(EarlierSessionsTest, SegmentsKeepTheirNumbers) {
+  const auto numbers = [this] {
+    std::vector<uint32_t> all;
+    for (const v1::Segment& segment : Show("0123456789ab").status().segments()) all.push_back(segment.number());
+    return all;
+  };
+  earlier_.AddFound(Found("0123456789ab", "PROF_000004", 4000, 4));
+  EXPECT_THAT(numbers(), ElementsAre(4u));
+  earlier_.AddFound(Found("0123456789ab", "PROF_000003", 3000, 3));
+  EXPECT_THAT(numbers(), ElementsAre(3u, 4u));
+  records_.OnDumpRemoved("PROF_000003", kReasonTotal);
+  EXPECT_THAT(numbers(), ElementsAre(4u));
+}
+
 // Each segment has its own counts, also after it was found again.
 TEST_F(EarlierSessionsTest, ASegmentThatIsRemovedTakesItsCountsWithIt) {
   const std::string started = Started(As(kAlice), Spec());
@@ -196,9 +217,11 @@ TEST_F(EarlierSessionsTest, ANumberOfASegmentIsNotGivenTwice) {
   stored.clear_segments();
   std::string text;
   ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
-  earlier_.AddFound(Found(id, "PROF_000004", 4000));
+  earlier_.AddFound(Found(id, "PROF_000004", 4000, 4));
   earlier_.Resume(id, text);
-  const std::string path = Until(id, v1::Session::STATE_RUNNING).status().dump_path();
+  const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+  EXPECT_THAT(status.segments(), ElementsAre(Property(&v1::Segment::number, 4u), Property(&v1::Segment::number, 5u)));
+  const std::string path = status.dump_path();
   const Result<Manifest> manifest = ParseManifest(ReadText(path + "/profd_manifest.json"));
   ASSERT_TRUE(manifest.ok()) << manifest.status().ToString();
   EXPECT_EQ(manifest->segment, 5);
@@ -267,11 +290,11 @@ TEST_F(EarlierSessionsTest, TheLastDumpHasWhyItsSessionDidNotGoOn) {
     manifest.session_id = id;
     manifest.state = DumpState::kInterrupted;
     manifest.reason = "profd ended before the session did";
+    manifest.start_wall_ns = number;
     std::filesystem::create_directory(path_of(number));
     WriteText(path_of(number) + "/profd_manifest.json", Serialize(manifest));
     v1::Session session = SessionFromManifest(manifest, path_of(number), 0);
     session.mutable_owner()->set_uid(0);
-    session.mutable_status()->set_started_ns(number);
     return session;
   };
   const auto reason_in = [&](int number) {

@@ -219,6 +219,7 @@ void Session::Fill(v1::Session* out) const {
   if (has_dump && discards_dump()) ForgetRecorded(&status);
   v1::Segment now = SegmentOf(status);
   now.set_started_ns(clocks_->start_wall_ns());
+  now.set_number(past_.NextNumber());
   past_.Fill(&status);
   if (has_dump && !discards_dump()) *status.add_segments() = std::move(now);
 }

@@ -56,7 +56,10 @@ void SessionRecords::AddEnded(v1::Session ended) {
   const std::string& id = ended.session_id();
   if (id.empty() || records_.contains(id)) return;
   v1::SessionStatus& status = *ended.mutable_status();
-  if (!status.dump_path().empty()) *status.add_segments() = SegmentOf(status);
+  if (!status.dump_path().empty()) {
+    *status.add_segments() = SegmentOf(status);
+    status.mutable_segments(0)->set_number(1);
+  }
   if (!status.dump_path().empty() && dumps_ != nullptr) {
     KeptDump dump = NewDump(status.dump_path(), id, ended.owner().uid(), ended.spec());
     dump.recorder = true;

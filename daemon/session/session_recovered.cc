@@ -4,11 +4,13 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "collectors/collector.h"
 #include "daemon/session/option_plan.h"
 #include "daemon/session/session_activity.h"
 #include "daemon/session/session_files.h"
+#include "daemon/session/session_segments.h"
 #include "dump/activity_files.h"
 #include "dump/mark_files.h"
 #include "proto/enum_word/enum_word.h"
@@ -233,6 +235,9 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   AddMarks(manifest, &status);
   AddStacks(manifest, &status);
   AddOptionOutcomes(manifest, &status);
+  v1::Segment only = SegmentOf(status);
+  only.set_number(static_cast<uint32_t>(std::max(1, manifest.segment)));
+  *status.add_segments() = std::move(only);
   return session;
 }
 

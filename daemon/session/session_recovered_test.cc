@@ -11,7 +11,7 @@ ManifestChannel Channel(std::string collector, int device, uint32_t channel, std
 }
 
 TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
-  Manifest manifest{.state = DumpState::kDone, .aged_for_space = 4, .session_id = "s", .marks = 7};
+  Manifest manifest{.state = DumpState::kDone, .segment = 3, .aged_for_space = 4, .session_id = "s", .marks = 7};
   ManifestChannel nic = Channel("nic", 0, 129, "finished");
   nic.records = 90;
   nic.bytes = 900;
@@ -48,6 +48,10 @@ TEST(SessionFoundTest, ReportsWhatEachCollectorRecordedAndLost) {
   EXPECT_EQ(session.status().dropped_records(), 5U);
   EXPECT_EQ(session.status().removed_records(), 10U);
   EXPECT_EQ(session.status().removed_for_space(), 4U);
+  ASSERT_EQ(session.status().segments_size(), 1);
+  EXPECT_EQ(session.status().segments(0).number(), 3U);
+  EXPECT_EQ(session.status().segments(0).dump_path(), "/dumps/PROF_1");
+  EXPECT_EQ(session.status().segments(0).records(), 100U);
 }
 
 // As it had them while it ran.

@@ -76,6 +76,7 @@ v1::Segment SegmentOf(const v1::SessionStatus& status) {
   if (status.has_ended_ns()) out.set_ended_ns(status.ended_ns());
   out.set_bytes(status.dump_bytes());
   out.set_records(status.records());
+  if (status.segments_size() == 1) out.set_number(status.segments(0).number());
   return out;
 }
 

@@ -10,7 +10,7 @@
 
 namespace profd {
 
-// Of one whose only dump it is.
+// Of one whose only dump it is; with the number that its segment has, if it has one.
 v1::Segment SegmentOf(const v1::SessionStatus& status);
 // A session that has ended gets one more segment, and is shown as its last one is.
 void AddSegment(const v1::SessionStatus& found, v1::SessionStatus* session);

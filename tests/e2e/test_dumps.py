@@ -106,6 +106,7 @@ class Dumps(unittest.TestCase):
             done = self.stop(d, session_id)
             self.assertEqual(done["state"], "done")
             self.assertEqual(sum(s["records"] for s in done["segments"]), done["records"])
+            self.assertEqual([s["number"] for s in done["segments"]], [1, 2])
             facts = manifest(second)
             self.assertEqual(facts["segment"], 2)
             self.assertEqual(facts["continues"], os.path.basename(first["dump_path"]))
