@@ -160,6 +160,21 @@ TEST_F(SessionManagerTest, StartsPerMinute) {
   EXPECT_TRUE(Start(As(kAlice), Spec()).ok());
 }
 
+// What a session may write by its storage_limit counts for its user from its start, also where the limit of a dump is less.
+TEST_F(SessionManagerTest, AStorageLimitCountsAsWritten) {
+  config_.max_session_mb = 64;
+  config_.max_dump_mb_per_uid = 100;
+  v1::SessionSpec request = Spec();
+  request.mutable_options()->set_storage_limit("200MB");
+  const std::string id = Started(As(kAlice), request);
+  const Result<v1::Session> second = Start(As(kAlice), request);
+  EXPECT_EQ(second.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(second.status().message(), HasSubstr("may write 64 MB, this one requests 64 MB, the limit for one user is 100 MB"));
+  EXPECT_TRUE(Start(As(kAlice), Spec()).ok()) << "without one, what is written counts";
+  Stop(id);
+  EXPECT_TRUE(Start(As(kAlice), request).ok());
+}
+
 TEST_F(SessionManagerTest, EndsAfterItsDuration) {
   v1::SessionSpec request = Spec();
   request.mutable_schedule()->set_duration_ms(3'600'000);

@@ -180,7 +180,7 @@ class Planner {
       plan_.limit_ages = plan_.max_bytes < most;
       return;
     }
-    plan_.storage_limited = asked < most;
+    plan_.storage_limited = true;
     plan_.limit_ages = true;
     plan_.max_bytes = std::min(most, asked);
     if (asked > most) {
@@ -370,13 +370,13 @@ class Planner {
 
   void DescribeStorageLimit(options::Effective* effective) const {
     if (spec_.no_dump()) return;
-    const bool asked = options_.Number(effective->key) != 0;
+    const uint64_t asked = options_.Number(effective->key);
     const uint64_t mb = plan_.max_bytes >> 20;
     const bool capped = mb == static_cast<uint64_t>(context_.config.max_session_mb);
     effective->value = fmt::format("{}MB", mb);
-    if (capped && !plan_.storage_limited) {
+    if (capped && asked != mb) {
       AddNote("dump.max_session_mb", effective);
-    } else if (!asked) {
+    } else if (asked == 0) {
       AddNote(fmt::format("{} % of the free space", kFreePercent), effective);
     }
   }

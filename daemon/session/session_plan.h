@@ -41,7 +41,7 @@ struct SessionPlan {
   std::vector<int> devices;  // logical ids, ascending
   std::vector<PlannedCollector> collectors;
   uint64_t max_bytes = 0;
-  bool storage_limited = false;  // max_bytes is the caller's own limit
+  bool storage_limited = false;  // max_bytes is the caller's own limit, lowered to dump.max_session_mb where that is less
   // At max_bytes the oldest data go, as storage_limit has it, also where it was lowered to dump.max_session_mb; that
   // alone ends the session.
   bool limit_ages = false;

@@ -217,6 +217,14 @@ TEST_F(SessionPlanTest, StorageLimitIsTheSmallerOfTheTwo) {
   EXPECT_TRUE(Plan()->storage_limited);
   request_.mutable_options()->set_storage_limit("300");
   EXPECT_EQ(Plan()->max_bytes, 300ULL << 20);
+  // It is the caller's limit also where the daemon's is not higher.
+  for (const int64_t most : {300, 250}) {
+    config_.max_session_mb = most;
+    EXPECT_EQ(Plan()->max_bytes, static_cast<uint64_t>(most) << 20);
+    EXPECT_TRUE(Plan()->storage_limited);
+    EXPECT_EQ(std::ranges::find(Plan()->options, "storage_limit", &options::Effective::key)->note,
+              most == 300 ? "" : "dump.max_session_mb");
+  }
   for (const char* bad : {"199MB", "4294967296MB", "-1MB", "200 MB", "200mb", "MB", "2e3MB"}) {
     request_.mutable_options()->set_storage_limit(bad);
     EXPECT_FALSE(Plan().ok()) << bad;
