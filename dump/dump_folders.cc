@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/bytes.h"
@@ -88,9 +89,21 @@ Status DumpFolders::CheckStillThere() const {
     struct stat st {};
     return ::fstat(dir.get(), &st) == 0 && st.st_nlink == 0;
   };
-  const bool removed = gone(top_) || std::ranges::any_of(all_, gone, &DataFolder::data);
-  if (!removed) return {};
-  return DataLoss(fmt::format("{} was removed while it was written", name_));
+  if (gone(top_) || std::ranges::any_of(all_, gone, &DataFolder::data)) {
+    return DataLoss(fmt::format("{} was removed while it was written; start another session", path_));
+  }
+  // Of a run it is one level down.
+  if (IsAt(path_) || IsAt(fmt::format("{}/{}", path_, name_))) return {};
+  return DataLoss(fmt::format("{} was moved away, or replaced, while it was written: move it, or the dump root, back; what was "
+                              "recorded until then is in it", path_));
+}
+
+bool DumpFolders::IsAt(const std::string& path) const {
+  struct stat opened {};
+  struct stat named {};
+  if (::fstat(top_.get(), &opened) != 0) return true;
+  if (::lstat(path.c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
+  return opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 void DumpFolders::SyncControls() {

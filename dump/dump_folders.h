@@ -83,13 +83,16 @@ class DumpFolders {
   uint64_t entries() const { return entries_; }
   void AddEntries(uint64_t more) { entries_ += more; }
 
-  // A directory that was removed takes what is written to its open files and keeps none of it.
+  // A directory that was removed takes what is written to its open files and keeps none of it; one that was moved away
+  // is not found again.
   Status CheckStillThere() const;
   // Hands over the control files that are new, and the directories in which something is (`touched`).
   void SyncControls();
   void SyncTouched();
 
  private:
+  bool IsAt(const std::string& path) const;
+
   DumpIo& io_;
   const DumpOwner owner_;
   const RunningSync& sync_;

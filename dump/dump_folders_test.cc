@@ -1,6 +1,10 @@
 #include "dump/dump_folders.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "base/crc32c.h"
 #include "dump/parts_test_support.h"
@@ -51,6 +55,23 @@ TEST_F(DumpFoldersTest, AFolderThatIsRemovedIsNoticed) {
   EXPECT_TRUE(folders_.CheckStillThere().ok());
   std::filesystem::remove_all(folders_.path() + "/device_0/data");
   EXPECT_EQ(folders_.CheckStillThere().code(), StatusCode::kDataLoss);
+}
+
+// The dump root is moved, as by an administrator who makes room, or something takes its place.
+TEST_F(DumpFoldersTest, AFolderThatIsMovedIsNoticedUntilItIsBack) {
+  const std::string root = root_.path();
+  std::filesystem::rename(root, root + ".away");
+  EXPECT_THAT(folders_.CheckStillThere().message(), ::testing::HasSubstr(folders_.path() + " was moved away"));
+  std::filesystem::create_directories(folders_.path());
+  EXPECT_EQ(folders_.CheckStillThere().code(), StatusCode::kDataLoss) << "another folder of the same name";
+  std::filesystem::remove_all(root);
+  std::ofstream(root) << "a file";
+  EXPECT_EQ(folders_.CheckStillThere().code(), StatusCode::kDataLoss);
+  std::filesystem::remove(root);
+  std::filesystem::rename(root + ".away", root);
+  EXPECT_TRUE(folders_.CheckStillThere().ok());
+  ASSERT_TRUE(root_.MakeRun(folders_.name(), Myself()).ok());
+  EXPECT_TRUE(folders_.CheckStillThere().ok()) << "its place in a run";
 }
 
 }  // namespace

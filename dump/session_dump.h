@@ -144,7 +144,7 @@ class SessionDump {
   void PlaceProcessFiles(DumpRoot& root);
 
   // Hands everything buffered to the kernel. Tries every file; returns the first error, also of the
-  // sync thread, and when the dump was removed underneath.
+  // sync thread, and when the dump was removed or moved underneath.
   Status Flush();
   // Has everything flushed so far brought to the disk; returns at once. Nothing without `sync`.
   void Sync();

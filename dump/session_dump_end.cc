@@ -27,9 +27,10 @@ Status StatusOf(const DumpSync::Outcome& outcome, const std::string& dump) {
 Status SessionDump::Flush() {
   space_.CountGaps();
   closed_.TakeCompressed();
-  Status first = files_.FlushAll();
+  // Which explains the others.
+  Status first = folders_.CheckStillThere();
+  Keep(first, files_.FlushAll());
   Keep(first, closed_.index().Flush());
-  Keep(first, folders_.CheckStillThere());
   Keep(first, StatusOf(sync_.outcome(), name()));
   files_.StartWriteback();
   return first;

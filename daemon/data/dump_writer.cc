@@ -139,7 +139,8 @@ Status DumpWriter::FindRoot() {
   RETURN_IF_ERROR(root_.CheckMounted());
   Result<DumpRoot> again = DumpRoot::Open(root_.path());
   if (!again.ok()) {
-    return FailedPrecondition("the dump root is missing: " + again.status().message());
+    return FailedPrecondition(fmt::format("the dump root is missing: {}; put it right, or set dump.root to another folder and "
+                                          "restart profd", again.status().message()));
   }
   root_ = std::move(again).value();
   return {};
@@ -265,15 +266,14 @@ void DumpWriter::Flush(std::function<void()> done) {
 void DumpWriter::FlushAll(bool sync) {
   Status space = FreeDiskSpace();
   // Open files still exist, but cannot be found by their path any more.
-  if (!live_.empty() && !root_.InPlace()) {
-    if (Status mounted = root_.CheckMounted(); !mounted.ok()) space = mounted;
-  }
+  const Status mounted = live_.empty() || root_.InPlace() ? Status() : root_.CheckMounted();
   for (const auto& session : live_) {
     if (session->dump_ == nullptr) continue;
     // Before what followed them reaches the disk.
     session->UpdateManifest(clock_.MonotonicRawNs());
     Status status = session->dump_->Flush();
     if (sync) session->dump_->Sync();
+    if (!mounted.ok()) status = mounted;
     if (status.ok()) status = space;
     // As late as it is now: the disk may have taken its time, and losses have gone on meanwhile.
     session->UpdateManifest(clock_.MonotonicRawNs());

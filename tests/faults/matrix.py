@@ -216,8 +216,10 @@ def other_cells():
     yield cell("disk", "quota", "session", "as EIO", f"{DISK_PY}:BadDisk.test_edquot")
     yield cell("disk", "read-only", "idle", "start refused (exit 3) with the reason",
                f"{DISK_PY}:Volume.test_becomes_read_only")
-    yield cell("disk", "vanished", "session", "the session warns; starts are refused (exit 3); made again when it can be",
-               f"{DISK_PY}:Limits.test_root_removed_underneath")
+    yield cell("disk", "vanished", "session", "the session ends with the reason; starts are refused (exit 3); made again "
+               "when it can be", f"{DISK_PY}:Limits.test_root_removed_underneath")
+    yield cell("disk", "moved", "session", "the session ends with the reason; its dump is complete where it was moved to",
+               f"{DISK_PY}:Limits.test_root_moved_underneath")
     yield cell("disk", "unmounted", "session", "the session ends with the reason; starts are refused (exit 3); nothing is "
                "written below the mount point", f"{DISK_PY}:Volume.test_unmounted_underneath")
     yield cell("disk", "does not answer", "stop in progress", "the session ends interrupted within limits.stop_deadline_s; "

@@ -399,13 +399,29 @@ class Limits(FaultCase):
                 pass  # something else is in its place
             refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
-            self.assertIn(d.dump_root, json.loads(refused.stdout)["error"]["message"])
-            done = stop(d, session, expect=(OK, PARTIAL))
-            self.assertIn(done["state"], ("done", "failed"))
+            self.assertRegex(json.loads(refused.stdout)["error"]["message"], f"{d.dump_root}.*restart profd")
+            done = d.until_state(session["session_id"], "done", "failed")
+            self.assertRegex(done["reason"], "PROF_.* was removed while it was written; start another session")
             self.assertTrue(done["warnings"], "the dump is gone, without a warning")
             session = d.ctl("start", *START, "--no-dump")
             stop(d, session)
             os.unlink(d.dump_root)
+            self.assert_complete(read_dump(self.assert_serves(d, 1)), 1)  # made again
+            self.assert_clean_end(d)
+
+    def test_root_moved_underneath(self):
+        """Its files are open and grow on, where they are not found any more."""
+        with daemon() as d:
+            session = start(d)
+            path = d.until_records(session["session_id"], 50)["dump_path"]
+            away = d.dump_root + ".away"
+            os.rename(d.dump_root, away)
+            done = d.until_state(session["session_id"], "done", "failed")
+            self.assertIn(f"{path} was moved away", done["reason"])
+            os.rename(away, d.dump_root)
+            self.assertEqual(manifest(done)["state"], "done")
+            eventually(lambda: d.ctl("list", "--dumps")["dumps"][0]["state"] == "done", what="it is found again")
+            os.rename(d.dump_root, away)
             self.assert_complete(read_dump(self.assert_serves(d, 1)), 1)  # made again
             self.assert_clean_end(d)
 
