@@ -143,6 +143,7 @@ class SessionDump {
   // ProcessFolders::Place; before Finish.
   void PlaceProcessFiles(DumpRoot& root);
 
+  Status CheckStillThere() const { return folders_.CheckStillThere(); }
   // Hands everything buffered to the kernel. Tries every file; returns the first error, also of the
   // sync thread, and when the dump was removed or moved underneath.
   Status Flush();

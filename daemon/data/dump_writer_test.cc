@@ -1,8 +1,10 @@
 #include "daemon/data/dump_writer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/data/testing/test_dump.h"
@@ -228,6 +230,15 @@ TEST_F(DumpWriterTest, TheSizeOfADumpIsThatOfItsFiles) {
   for (const std::string& file : FilesBelow(path)) on_disk += ReadText(path + "/" + file).size();
   EXPECT_GT(on_disk, 12345u);
   EXPECT_EQ(session_->bytes(), on_disk);
+}
+
+TEST_F(DumpWriterTest, AFileThatCannotBeMadeIsNotTheReasonWhereTheDumpIsGone) {
+  std::filesystem::remove_all(tmp_.path() + "/root");
+  DumpFeed* feed = Interconnect(0);
+  Push(feed, 300);  // so much is written at once
+  AwaitWriter(writer_);
+  EXPECT_EQ(feed->losses().Total().records, 300u);
+  EXPECT_THAT(session_->health().message(), ::testing::HasSubstr("was removed while it was written"));
 }
 
 // A machine where processes come and go: what is too much costs the newcomers' data, not the session.

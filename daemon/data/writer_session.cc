@@ -229,7 +229,9 @@ void WriterSession::Fail(const Status& status, DumpFeed& feed, uint64_t bytes, u
   writer_.dropped_error_.fetch_add(bytes, std::memory_order_relaxed);
   feed.losses_.Lose(PlaceOf(feed), IsAtStorageLimit(status) ? LossReason::kStorageLimit : LossReason::kWriteError, records, bytes,
                     writer_.clock_.MonotonicRawNs());
-  SetHealth(status);
+  // Without its folder no new file can be made in it.
+  const Status there = dump_->CheckStillThere();
+  SetHealth(there.ok() ? status : there);
 }
 
 // One file too many, of a process that attached late, costs only its own data: the session continues.
