@@ -161,6 +161,7 @@ void DumpRetention::Tick() {
 }
 
 void DumpRetention::KeepReason(const std::string& name, const std::string& reason) {
+  DCHECK_ON(deps_.control);
   disk_.Post([this, name, reason] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);
     const Status kept = root.ok() ? profd::KeepReason(*root, name, reason) : root.status();
@@ -168,6 +169,7 @@ void DumpRetention::KeepReason(const std::string& name, const std::string& reaso
     log::Warning("why a session was not continued will not be known after the next restart of profd",
                  {{"dump", name}, {"why", kept.ToString()}});
   });
+  Measure(name);
 }
 
 void DumpRetention::TryToComplete(const std::string& name, Unended& dump) {

@@ -314,6 +314,7 @@ TEST_F(EarlierSessionsTest, TheLastDumpHasWhyItsSessionDidNotGoOn) {
   earlier.AddFound(found("0123456789cd", 3));
   EXPECT_TRUE(time_.RunUntil([&] { return reason_in(4) == why; })) << reason_in(4);
   retention.Stop();
+  time_.RunReady();
   EXPECT_EQ(reason_in(1), "profd ended before the session did");
   EXPECT_EQ(reason_in(3), "profd ended before the session did");
 }
