@@ -104,10 +104,21 @@ bool IsOfTheAnalyser(std::string_view path) {
   return path.find("/sqlite/") != std::string_view::npos || path.ends_with(".complete");
 }
 
+// The end of a dump lists whatever is in it. Where control files have a state, each file that profd wrote has one, but for
+// what a process's profiler left.
+bool IsOfAnother(const VerifyRun& run, const ManifestFile& file) {
+  const ManifestFile* const control = run.FindListed("host/info.json");
+  return control != nullptr && !control->state.empty() && file.state.empty() &&
+         OwnFileName(file.path).find('/') == std::string_view::npos && !IsOfTheAnalyser(file.path);
+}
+
 // The manifest's list against what is there.
 void CheckList(VerifyRun& run) {
   if (!run.manifest || run.manifest->state == DumpState::kRunning) return;
   for (const ManifestFile& file : run.manifest->files) {
+    if (IsOfAnother(run, file)) {
+      run.AddOfSlice(VerifyCheck::kSizes, file.path, "was in the dump when its session ended, and profd did not write it");
+    }
     auto there = run.sizes.find(file.path);
     if (there == run.sizes.end()) {
       run.AddOfSlice(VerifyCheck::kSizes, file.path, "is in the manifest and not in the dump");

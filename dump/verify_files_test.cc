@@ -67,6 +67,13 @@ TEST_F(VerifyTest, HardLinksAreOneProblem) {
                                         "another user: not read"));
 }
 
+TEST_F(VerifyTest, AFileThatWasAddedWhileTheSessionRanIsFound) {
+  Write(0, 200);
+  WriteText(path_ + "/host/notes.txt", "x");
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()), ElementsAre("sizes: host/notes.txt: was in the dump when its session ended, and profd did not write it"));
+}
+
 // They are not read, and a dump has none: whatever they lead to, it is not the dump's.
 TEST_F(VerifyTest, WhatIsNoFileOfADumpIsFound) {
   Write(0, 200);
@@ -106,7 +113,7 @@ TEST_F(VerifyTest, AMissingSliceThatIsNotListedIsFound) {
   std::erase_if(manifest.files, [&](const ManifestFile& file) {
     return file.path == slice || file.path == kJournalFile;
   });
-  manifest.files.push_back({std::string(kJournalFile), kept.size()});
+  manifest.files.push_back({.path = std::string(kJournalFile), .bytes = kept.size(), .state = "closed"});
   WriteText(path_ + "/profd_manifest.json", Serialize(manifest));
   EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("sizes: " + slice + ": is not there, and no limit")));
 }
