@@ -57,7 +57,7 @@ TEST_F(DumpFoldersTest, AFolderThatIsRemovedIsNoticed) {
   EXPECT_EQ(folders_.CheckStillThere().code(), StatusCode::kDataLoss);
 }
 
-// The dump root is moved, as by an administrator who makes room, or something takes its place.
+// An administrator moves the dump root to another folder, or something takes its place.
 TEST_F(DumpFoldersTest, AFolderThatIsMovedIsNoticedUntilItIsBack) {
   const std::string root = root_.path();
   std::filesystem::rename(root, root + ".away");
