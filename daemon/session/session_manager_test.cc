@@ -172,6 +172,7 @@ TEST_F(SessionManagerTest, AStorageLimitCountsAsWritten) {
   EXPECT_THAT(second.status().message(), HasSubstr("may write 64 MB, this one requests 64 MB, the limit for one user is 100 MB"));
   EXPECT_TRUE(Start(As(kAlice), Spec()).ok()) << "without one, what is written counts";
   Stop(id);
+  Until(id, v1::Session::STATE_DONE);
   EXPECT_TRUE(Start(As(kAlice), request).ok());
 }
 
