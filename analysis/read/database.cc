@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Whose rows have a start and an end.
-constexpr auto kTimedTables = std::to_array<std::string_view>({"STEP_TIME", "TASK", "COMMUNICATION_OP", "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD"});
+constexpr auto kTimedTables = std::to_array<std::string_view>({"STEP_TIME", "PROFD_STEP_ROWS", "TASK", "COMMUNICATION_OP", "PYTORCH_API", "CANN_API", "MSTX_EVENTS", "GC_RECORD"});
 
 // That show which devices there are; the last one has all of the node (analysis 5.3).
 struct DeviceTable {
@@ -28,13 +28,6 @@ struct DeviceTable {
   std::string_view column;
 };
 constexpr auto kDeviceTables = std::to_array<DeviceTable>({{"TASK", "deviceId"}, {"HBM", "deviceId"}, {"AICORE_FREQ", "deviceId"}, {"NPU_MEM", "deviceId"}, {"NPU_INFO", "id"}});
-
-// Condition on a row that has a start, and an end not before it. Older writers have texts as times; those that are no
-// numbers would count as 0.
-std::string IsTimed(std::string_view table = "") {
-  return fmt::format("({0}startNs = CAST({0}startNs AS NUMERIC) AND {0}endNs = CAST({0}endNs AS NUMERIC) AND "
-                     "CAST({0}endNs AS NUMERIC) >= CAST({0}startNs AS NUMERIC))", table);
-}
 
 struct DeviceOfDatabase {
   int device = 0;
@@ -85,8 +78,8 @@ class DatabaseReader {
     rank_ = rank;
     texts_.clear();
     Run("SELECT id, value FROM STRING_IDS", [this](const Row& row) { texts_[row.Int(0)] = rank_->Text(row.Text(1)); });
-    ReadSteps();
     ReadTasks(device);
+    ReadDatabaseSteps(database_, where_, device, context_, rank_);
     ReadCommunication(device, only_device);
     ReadTransfers(device);
     ReadApis();
@@ -106,6 +99,7 @@ class DatabaseReader {
     rank_->span = SpanWithinSteps();
     if (computing.empty() && communication_.empty()) return;
     rank_->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication_), rank_->span);
+    if (!OfFramework() && !rank_->steps.empty()) rank_->recorded = exporting::operators::ExtentOf(rank_->overlap);
   }
 
  private:
@@ -124,16 +118,6 @@ class DatabaseReader {
     const std::string_view quoted = rank_->TextOf(name);
     const std::string_view text = Unquoted(quoted);
     return text.size() == quoted.size() ? name : rank_->Text(text);
-  }
-
-  void ReadSteps() {
-    if (!database_.Has("STEP_TIME")) return;
-    Run(fmt::format("SELECT id, startNs, endNs FROM STEP_TIME WHERE {} ORDER BY startNs", IsTimed()), [this](const Row& row) {
-      Step& step = rank_->steps.emplace_back();
-      step.number = row.Int(0);
-      step.start_ns = row.Time(1);
-      step.end_ns = row.Time(2);
-    });
   }
 
   void ReadTasks(int device) {
@@ -367,13 +351,17 @@ class DatabaseReader {
     });
   }
 
-  // From the first task to the last one that lie within the steps, or all where there are none. Where tasks of communication
-  // were not recorded, its operations stand for them.
+  // Of its profiler's databases only what lies within its steps counts.
+  bool OfFramework() const { return database_.Has("STEP_TIME"); }
+
+  // From the first task to the last one that lie within the steps of the framework, or all where there are none. Where tasks
+  // of communication were not recorded, its operations stand for them.
   std::optional<Interval> SpanWithinSteps() const {
     std::optional<Interval> span;
+    const bool has_steps = OfFramework() && !rank_->steps.empty();
     for (const Intervals* intervals : {&tasks_, &communication_}) {
       for (const Interval& each : *intervals) {
-        const bool outside = !rank_->steps.empty() &&
+        const bool outside = has_steps &&
                              (each.start_ns < rank_->steps.front().start_ns || each.end_ns > rank_->steps.back().end_ns);
         if (outside) continue;
         if (!span) span = each;

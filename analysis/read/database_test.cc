@@ -151,6 +151,62 @@ TEST_F(DatabaseTest, EndToEndIsWithinTheSteps) {
   EXPECT_EQ(overall->shares.free, 0);
 }
 
+// export.md, Database: PROFD_STEP_ROWS and PROFD_STEP_ARGS. Marked steps come before those of devices and of the framework.
+class StepsOfAnExportTest : public DatabaseTest {
+ protected:
+  StepsOfAnExportTest() {
+    Add("CREATE TABLE PROFD_STEP_ROWS (startNs, endNs, deviceId, kind, name, step, pid, tid, partial);"
+        "CREATE TABLE PROFD_STEP_ARGS (startNs, deviceId, step, name, value); CREATE TABLE PROFD_PROCESSES (dumpId, pid, rank, command);"
+        "INSERT INTO PROFD_PROCESSES VALUES (0, 11, 0, 'python3'), (0, 12, 1, 'python3');"
+        "INSERT INTO STRING_IDS VALUES (40, 'step'), (41, 'device_step'), (42, 'iteration'), (43, 'FP Start'), (44, 'BP End'), (45, 'Reduce Start'), (46, 'Reduce End');"
+        "INSERT INTO PROFD_STEP_ROWS VALUES (110, 190, 0, 41, 41, 7, 0, 0, 0), (310, 390, 0, 42, 42, 1, 0, 5, 0), (410, 490, 1, 42, 42, 2, 0, 5, 0);"
+        "INSERT INTO PROFD_STEP_ARGS VALUES (110, 0, 7, 43, 10.0), (110, 0, 7, 44, 60.0), (110, 0, 7, 45, 20.0), (110, 0, 7, 46, 40.0), (310, 0, 1, 44, 50.0);");
+  }
+  static std::vector<std::string> TextsOf(const Rank& rank) {
+    std::vector<std::string> texts;
+    for (const Step& step : rank.steps) {
+      texts.push_back(std::to_string(step.number) + ": " + std::to_string(step.start_ns) + ".." + std::to_string(step.end_ns));
+      if (step.fp_ns) texts.back() += " fp " + std::to_string(*step.fp_ns);
+      if (step.bp_ns) texts.back() += " bp " + std::to_string(*step.bp_ns);
+      for (const Reduce& each : step.reduces) texts.back() += " reduce " + std::to_string(each.start_ns) + ".." + std::to_string(each.end_ns);
+    }
+    return texts;
+  }
+};
+
+TEST_F(StepsOfAnExportTest, AreThoseThatTheRanksProcessMarked) {
+  Add("INSERT INTO PROFD_STEP_ROWS VALUES (0, 100, -1, 40, 40, 6, 11, 1, 1), (200, 300, -1, 40, 40, 8, 11, 1, 0), (100, 200, -1, 40, 40, 7, 11, 1, 0), (150, 260, -1, 40, 40, 7, 12, 1, 0);"
+      "CREATE TABLE STEP_TIME (id, startNs, endNs); INSERT INTO STEP_TIME VALUES (3, 0, 500);");
+  EXPECT_EQ(TextsOf(Read()), (Texts{"7: 100..200 fp 120 bp 170 reduce 130..150", "8: 200..300"})) << "without those cut by the session, and those of rank 1";
+}
+
+TEST_F(StepsOfAnExportTest, AreThoseOfItsDeviceWhereNoneWasMarked) {
+  EXPECT_EQ(TextsOf(Read()), (Texts{"7: 110..190 fp 120 bp 170 reduce 130..150"}));
+  Add("DELETE FROM PROFD_STEP_ROWS WHERE kind = 41");
+  EXPECT_EQ(TextsOf(Read()), (Texts{"1: 310..390 bp 360"}));
+}
+
+// FindPoints looks there, and names the operators.
+TEST_F(StepsOfAnExportTest, HaveNoPartsThatTheExportFoundWhereOperatorsAre) {
+  Add("CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"
+      "INSERT INTO TASK VALUES (120, 170, 0, 1, 1, 5, 2), (200, 300, 0, 2, 2, 5, 2);"
+      "INSERT INTO COMPUTE_TASK_INFO VALUES (3, 1, 1, 0, 5, 4, 6, 6, 6), (3, 2, 1, 0, 5, 4, 6, 6, 6);");
+  EXPECT_EQ(TextsOf(Read()), (Texts{"7: 110..190"}));
+  EXPECT_EQ(OverallOf(*ranks_[0])->e2e_ms, Ms(180)) << "as of the dump, also what ran outside of steps";
+  ASSERT_TRUE(ranks_[0]->recorded) << "the step begins before it";
+  EXPECT_EQ(ranks_[0]->recorded->start_ns, 120);
+  EXPECT_EQ(ranks_[0]->recorded->end_ns, 300);
+  Add("DELETE FROM PROFD_STEP_ROWS WHERE kind = 41");
+  EXPECT_EQ(TextsOf(Read()), (Texts{"1: 310..390 bp 360"})) << "those of an iteration were recorded";
+}
+
+TEST_F(StepsOfAnExportTest, AreRangesOfTheFrameworkWhereNothingElseIs) {
+  Add("DELETE FROM PROFD_STEP_ROWS; INSERT INTO STRING_IDS VALUES (50, 'ProfilerStep#12'), (51, 'ProfilerStep#13 (partial)');"
+      "CREATE TABLE MSTX_EVENTS (startNs, endNs, message, domainId, eventType, globalTid);"
+      "INSERT INTO MSTX_EVENTS VALUES (10, 20, 50, 6, 1, 47244640257), (30, 40, 51, 6, 1, 47244640257), (12, 25, 50, 6, 1, 51539607553);");
+  EXPECT_EQ(TextsOf(Read()), (Texts{"12: 10..20"})) << "of process 11, not 12";
+}
+
 // analysis 2.5: values are numbers or nothing.
 TEST_F(DatabaseTest, ValuesThatAreNoNumbersAreLeftOut) {
   Add("CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"

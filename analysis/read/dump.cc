@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -101,7 +100,7 @@ class AnalysisFormat : public exporting::Format {
       if (device != *of_rank.begin()) continue;
       const auto steps = NewSteps(spans.For(device, rank->rank.value_or(-1)), *rank);
       AddOperators(model, of_rank, steps, context_, rank);
-      AddSteps(dump, device, steps, rank);
+      AddSteps(steps, gathered_.parts[dump], device, rank);
       if (!rank->executions.empty()) with_operators_.insert(rank);
     }
     return {};
@@ -200,7 +199,7 @@ class AnalysisFormat : public exporting::Format {
     Rank* rank = RankOf(dump, number);
     for (auto& [name, series] : device->series) rank->hardware.push_back(std::move(series));
     const auto steps = NewSteps(plan_->StepsOf(dump).For(number, rank->rank.value_or(-1)), *rank);
-    AddSteps(dump, number, steps, rank);
+    AddSteps(steps, gathered_.parts[dump], number, rank);
     // Both record the same tasks.
     if (with_operators_.contains(rank) || (device->kernels.empty() && device->collectives.empty())) return;
     devices_of_[rank].insert(number);
@@ -308,41 +307,6 @@ class AnalysisFormat : public exporting::Format {
              });
     });
     return spans;
-  }
-
-  void AddSteps(size_t dump, int device, const std::vector<StepSpan>& spans, Rank* rank) REQUIRES(mutex_) {
-    std::set<int64_t> known;  // from another dump or device
-    for (const Step& step : rank->steps) known.insert(step.number);
-    std::map<int64_t, std::vector<const Event*>> parts;  // by number; models have iterations of the same
-    for (const Event& event : gathered_.parts[dump]) {
-      if (event.device == device) parts[event.value].push_back(&event);
-    }
-    for (const StepSpan& span : spans) {
-      if (known.contains(span.number)) continue;
-      Step& step = rank->steps.emplace_back();
-      step.number = span.number;
-      step.start_ns = span.start_ns;
-      step.end_ns = span.end_ns;
-      for (const Event* event : parts[span.number]) {
-        const bool of_step = event->t_ns < span.end_ns && event->t_ns + event->dur_ns > span.start_ns;
-        if (of_step && !step.fp_ns) AddParts(*event, rank, &step);
-      }
-    }
-    std::ranges::stable_sort(rank->steps, {}, &Step::start_ns);
-  }
-
-  static void AddParts(const Event& event, Rank* rank, Step* step) {
-    const Event::Arg* reduce = nullptr;  // where the one that is open began
-    for (const Event::Arg& arg : event.args) {
-      if (!(std::abs(arg.value) < 9e15)) continue;
-      const int64_t t_ns = event.t_ns + std::llround(arg.value);
-      if (arg.name == "FP Start") step->fp_ns = t_ns;
-      if (arg.name == "BP End") step->bp_ns = t_ns;
-      if (arg.name == "Reduce Start") reduce = &arg;
-      if (arg.name != "Reduce End" || reduce == nullptr) continue;
-      step->reduces.push_back({rank->Text(fmt::format("reduce_{}", step->reduces.size())), event.t_ns + std::llround(reduce->value), t_ns});
-      reduce = nullptr;
-    }
   }
 
   const ReadContext& context_;

@@ -14,6 +14,11 @@
 #include "base/fd.h"
 #include "base/status.h"
 
+namespace profd::exporting {
+struct Event;
+struct StepSpan;
+}  // namespace profd::exporting
+
 namespace profd::analysis {
 
 struct ReadContext {
@@ -53,6 +58,9 @@ class CheckedNumbers;
 class TraceCounters;
 void ReadDatabaseCounters(const Database& database, const std::string& where, int device, const ReadContext& context,
                           CheckedNumbers* numbers, Rank* rank);
+// Its steps: of an export of ours those that the dumps have, with their parts, else those of the framework. Executions are
+// there already.
+void ReadDatabaseSteps(const Database& database, const std::string& where, int device, const ReadContext& context, Rank* rank);
 // `analysis.db` beside it: what is added to a rank that was read.
 void ReadAnalysisDatabase(const std::filesystem::path& file, const ReadContext& context, Rank* rank);
 
@@ -68,6 +76,10 @@ Status ReadCluster(const std::filesystem::path& directory, const ReadContext& co
 bool IsCluster(const std::filesystem::path& directory);
 
 // Parts of several readers.
+
+// Steps of a device as the events of a dump report them, but those whose numbers the rank has; `events`: iterations and steps
+// of devices, which have parts.
+void AddSteps(const std::vector<exporting::StepSpan>& spans, const std::vector<exporting::Event>& events, int device, Rank* rank);
 
 // Of the files of several exports in one directory those of the newest, in their order; `left_out` (may be null) gets
 // the names of the others. The 14 digits of a file's time say which export it is of; slices of one export may have

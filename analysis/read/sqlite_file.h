@@ -23,6 +23,13 @@
 
 namespace profd::analysis {
 
+// Condition on a row that has a start, and an end not before it. Older writers have texts as times; those that are no
+// numbers would count as 0.
+inline std::string IsTimed(std::string_view table = "") {
+  return fmt::format("({0}startNs = CAST({0}startNs AS NUMERIC) AND {0}endNs = CAST({0}endNs AS NUMERIC) AND "
+                     "CAST({0}endNs AS NUMERIC) >= CAST({0}startNs AS NUMERIC))", table);
+}
+
 // Its columns by number, from 0.
 class Row {
  public:

@@ -25,3 +25,13 @@ class AnalysisCase(unittest.TestCase):
 
     def assert_close(self, got, want, what=None):
         self.assertTrue(math.isclose(got, want, rel_tol=1e-9, abs_tol=1e-9), f"{what}: {got}, not {want}")
+
+    def assert_same_times(self, got, want):
+        """Of two ranks, in all and by step; `want` has steps."""
+        for name, value in want["overall"].items():
+            self.assert_close(got["overall"][name], value, name)
+        self.assertEqual(got["step_points"], want["step_points"])
+        self.assertTrue(want["steps"])
+        for mine, other in zip(got["steps"], want["steps"], strict=True):
+            for name in ("step", "start_ms", "total_ms", "fp_and_bp_ms", "tail_ms", "computing_ms", "free_ms"):
+                self.assert_close(mine[name], other[name], name)
