@@ -86,7 +86,7 @@ std::optional<double> Series::Mean(const Interval& span) const {
 bool Series::IsCoreClock() const {
   const std::string_view text = name;
   const bool of_dump = text.starts_with("frequency_hertz domain=") || text.starts_with("die_frequency_hertz die=");
-  return text == "AI Core Freq" || (of_dump && text.ends_with(" domain=aicore"));
+  return text.starts_with("AI Core Freq") || (of_dump && text.ends_with(" domain=aicore"));
 }
 
 std::optional<double> Series::MeanByTime(const Interval& span) const {

@@ -47,6 +47,7 @@ TEST(SeriesTest, SamplesOfTheCoreClockHoldUntilTheNext) {
     return series.IsCoreClock();
   };
   EXPECT_TRUE(is_clock("AI Core Freq"));
+  EXPECT_TRUE(is_clock("AI Core Freq Die 1"));
   EXPECT_TRUE(is_clock("frequency_hertz domain=aicore"));
   EXPECT_FALSE(is_clock("frequency_hertz npu=0 domain=aicore"));
 }

@@ -21,7 +21,7 @@ struct Slowed {
 const Series* FrequencyOf(const Rank& rank, double* to_mhz) {
   for (const auto& series : rank.hardware) {
     if (series->count == 0 || !series->IsCoreClock()) continue;
-    *to_mhz = series->name == "AI Core Freq" ? 1 : 1e-6;
+    *to_mhz = series->name.starts_with("AI Core Freq") ? 1 : 1e-6;
     return series.get();
   }
   return nullptr;

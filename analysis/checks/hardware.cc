@@ -64,10 +64,14 @@ std::optional<Finding> CheckHccs(const CheckInput& input) {
 std::optional<Finding> CheckRoce(const CheckInput& input) {
   constexpr auto kWatched = std::to_array<Watched>({{"roce_retransmits_total", "", "retransmits_per_s"},
                                                     {"netdev_roce_new_packet_retries_delta", "", "retransmits_per_s"},
+                                                    {"Network Device", "new packet retries", "retransmits_per_s"},
                                                     {"network_pfc_frames_total", "", "pfc_frames_per_s"},
                                                     {"netdev_mac_pfc_packets_delta", "", "pfc_frames_per_s"},
+                                                    {"Network Device", "PFC packets", "pfc_frames_per_s"},
                                                     {"network_port_errors_total", "layer=roce", "errors_per_s"},
                                                     {"network_port_dropped_total", "layer=roce", "errors_per_s"},
+                                                    {"RoCE", " errors", "errors_per_s"},
+                                                    {"RoCE", " dropped", "errors_per_s"},
                                                     {"network_fcs_errors_total", "", "errors_per_s"}});
   const std::vector<SeriesMean> seen = SeriesOverLimit(input, "hardware_roce", kWatched, {});
   if (seen.empty()) return std::nullopt;

@@ -85,6 +85,7 @@ class DatabaseReader {
     ReadApis();
     ReadFlows(device);
     ReadMemory(device);
+    ReadEngineMemory(device);
     ReadDatabaseCounters(database_, where_, device, context_, &numbers_, rank_);
     ReadMarks();
     ReadFacts();
@@ -297,17 +298,18 @@ class DatabaseReader {
     Run("SELECT id, connectionId FROM CONNECTION_IDS", [this, &add](const Row& row) { add(operators_, row.Int(0), row.Int(1)); });
   }
 
+  std::optional<double> MiB(std::string_view table, const Row& row, int column) {
+    const auto bytes = numbers_.Of(table, row, column);
+    return bytes ? std::optional(*bytes / (1024.0 * 1024)) : std::nullopt;
+  }
+
   void ReadMemory(int device) {
-    constexpr double kMiB = 1024.0 * 1024;
     if (database_.Has("MEMORY_RECORD")) {
       Run(fmt::format("SELECT component, timestamp, totalAllocated, totalReserved, totalActive FROM MEMORY_RECORD "
                       "WHERE deviceId = {} ORDER BY timestamp", device),
           [this](const Row& row) {
             if (!numbers_.Of("MEMORY_RECORD", row, 1)) return;
-            const auto mb = [&](int column) {
-              const auto bytes = numbers_.Of("MEMORY_RECORD", row, column);
-              return bytes ? std::optional(*bytes / kMiB) : std::nullopt;
-            };
+            const auto mb = [&](int column) { return MiB("MEMORY_RECORD", row, column); };
             rank_->memory[std::string(rank_->TextOf(Name(row.Int(0))))].push_back({row.Time(1), mb(2), mb(3), mb(4)});
           });
     }
@@ -320,6 +322,26 @@ class DatabaseReader {
                                      numbers_.Of("OP_MEMORY", row, 3) ? std::optional(row.Time(3)) : std::nullopt});
           });
     }
+  }
+
+  // Of the graph engine; what a framework wrote has it, too. A block is released by the next release of its address.
+  void ReadEngineMemory(int device) {
+    if (!database_.Has("NPU_OP_MEM") || database_.Has("MEMORY_RECORD") || database_.Has("OP_MEMORY")) return;
+    const bool is_number = database_.Has("ENUM_MEMORY");  // of older writers
+    std::unordered_map<int64_t, size_t> taken;            // blocks by address
+    Run(fmt::format("SELECT timestampNs, totalAllocate, totalReserve, size, {}, component, operatorName, addr FROM NPU_OP_MEM WHERE deviceId = {} ORDER BY 1",
+                    is_number ? "(SELECT name FROM ENUM_MEMORY WHERE id = type)" : "(SELECT value FROM STRING_IDS WHERE id = type)", device),
+        [this, &taken](const Row& row) {
+          const auto bytes = numbers_.Of("NPU_OP_MEM", row, 3);
+          if (!bytes || !numbers_.Of("NPU_OP_MEM", row, 0)) return;
+          rank_->memory[std::string(rank_->TextOf(Name(row.Int(5))))].push_back({row.Time(0), MiB("NPU_OP_MEM", row, 1), MiB("NPU_OP_MEM", row, 2), std::nullopt});
+          if (row.Text(4) != "release") {
+            taken[row.Int(7)] = rank_->blocks.size();
+            rank_->blocks.push_back({Name(row.Int(6)), *bytes / 1024, row.Time(0), std::nullopt});
+          } else if (const auto block = taken.extract(row.Int(7))) {
+            rank_->blocks[block.mapped()].released_ns = row.Time(0);
+          }
+        });
   }
 
   void ReadMarks() {

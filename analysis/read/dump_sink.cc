@@ -17,27 +17,6 @@ using exporting::Event;
 using exporting::EventKind;
 using exporting::TableId;
 
-std::string UnitOf(std::string_view metric) {
-  constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
-      {"_bytes_per_second", "B/s"}, {"_bytes", "B"},        {"_hertz", "Hz"},     {"_celsius", "°C"}, {"_watts", "W"},
-      {"_volts", "V"},              {"_seconds", "s"},      {"_ratio", "ratio"},  {"_per_second", "1/s"},
-      {"_bytes_total", "B/s"},      {"_seconds_total", "s/s"}, {"_total", "1/s"},
-  };
-  for (const auto& [ending, unit] : kUnits) {
-    if (metric.ends_with(ending)) return std::string(unit);
-  }
-  return {};
-}
-
-std::string NameOf(const exporting::MetricColumn& metric) {
-  constexpr std::string_view kPrefix = "atlas_npu_";
-  std::string_view name = metric.metric;
-  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
-  std::string text(name);
-  for (const exporting::Label& label : metric.labels) text += fmt::format(" {}={}", label.key, label.value);
-  return text;
-}
-
 class AnalysisSink : public exporting::FormatSink {
  public:
   AnalysisSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex, const SinkLimits& limits)
@@ -119,10 +98,7 @@ class AnalysisSink : public exporting::FormatSink {
   struct MetricColumn {
     size_t column = 0;
     double scale = 1;
-    bool rate = false;
-    bool known = false;
-    int64_t last_ns = 0;
-    double last = 0;
+    std::optional<GrowthRate> growth;
     Series* series = nullptr;
   };
 
@@ -146,30 +122,26 @@ class AnalysisSink : public exporting::FormatSink {
   std::vector<MetricColumn> Make(const Batch& batch, std::span<const uint64_t> keys, OfDevice* device) {
     std::vector<MetricColumn> metric_columns;
     for (const exporting::MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
-      std::shared_ptr<Series>& series = device->series[NameOf(metric)];
+      const std::string name = SeriesNameOf(metric.metric, metric.labels);
+      std::shared_ptr<Series>& series = device->series[name];
       if (series == nullptr) {
         series = std::make_shared<Series>();
-        series->name = NameOf(metric);
-        series->unit = UnitOf(metric.metric);
+        series->name = name;
+        series->unit = SeriesUnitOf(metric.metric);
         series->device = batch.device;
         ++series_;
       }
-      metric_columns.push_back({metric.column, metric.scale, metric.metric.ends_with("_total"), false, 0, 0, series.get()});
+      metric_columns.push_back({metric.column, metric.scale, Grows(metric.metric) ? std::optional(GrowthRate()) : std::nullopt, series.get()});
     }
     return metric_columns;
   }
 
   static void Read(const Batch& batch, size_t row, MetricColumn* metric_column) {
-    double value = batch.Number(metric_column->column, row) * metric_column->scale;
+    const double value = batch.Number(metric_column->column, row) * metric_column->scale;
     const int64_t t_ns = batch.t_ns[row];
     if (!std::isfinite(value)) return;
-    if (metric_column->rate) {
-      const double delta = value - std::exchange(metric_column->last, value);
-      const int64_t before = std::exchange(metric_column->last_ns, t_ns);
-      if (!std::exchange(metric_column->known, true) || delta < 0 || t_ns <= before) return;
-      value = delta * 1e9 / static_cast<double>(t_ns - before);
-    }
-    metric_column->series->Add(t_ns, value);
+    const auto shown = metric_column->growth ? metric_column->growth->At(t_ns, value) : std::optional(value);
+    if (shown) metric_column->series->Add(t_ns, *shown);
   }
 
   size_t dump_;
@@ -187,6 +159,32 @@ class AnalysisSink : public exporting::FormatSink {
 };
 
 }  // namespace
+
+std::string SeriesNameOf(std::string_view metric, std::span<const exporting::Label> labels) {
+  constexpr std::string_view kPrefix = "atlas_npu_";
+  std::string text(metric.starts_with(kPrefix) ? metric.substr(kPrefix.size()) : metric);
+  for (const exporting::Label& label : labels) text += fmt::format(" {}={}", label.key, label.value);
+  return text;
+}
+
+std::string SeriesUnitOf(std::string_view metric) {
+  constexpr std::pair<std::string_view, std::string_view> kUnits[] = {
+      {"_bytes_per_second", "B/s"}, {"_bytes", "B"},        {"_hertz", "Hz"},     {"_celsius", "°C"}, {"_watts", "W"},
+      {"_volts", "V"},              {"_seconds", "s"},      {"_ratio", "ratio"},  {"_per_second", "1/s"},
+      {"_bytes_total", "B/s"},      {"_seconds_total", "s/s"}, {"_total", "1/s"},
+  };
+  for (const auto& [ending, unit] : kUnits) {
+    if (metric.ends_with(ending)) return std::string(unit);
+  }
+  return {};
+}
+
+std::optional<double> GrowthRate::At(int64_t t_ns, double value) {
+  const std::optional<double> before = std::exchange(last_, value);
+  const int64_t before_ns = std::exchange(last_ns_, t_ns);
+  if (!before || value < *before || t_ns <= before_ns) return std::nullopt;
+  return (value - *before) * 1e9 / static_cast<double>(t_ns - before_ns);
+}
 
 std::unique_ptr<exporting::FormatSink> MakeDumpSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex,
                                                    const SinkLimits& limits) {

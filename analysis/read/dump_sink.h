@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "base/mutex.h"
 #include "export/event.h"
 #include "export/format.h"
+#include "export/rows/series.h"
 
 namespace profd::analysis {
 
@@ -51,6 +55,21 @@ struct SinkLimits {
   size_t steps = 1'000'000;
   size_t series = 8192;
   size_t marks = 5'000'000;  // with losses
+};
+
+// Of a metric with its labels, and of a metric.
+std::string SeriesNameOf(std::string_view metric, std::span<const exporting::Label> labels);
+std::string SeriesUnitOf(std::string_view metric);
+// It counts: its series is its growth per second.
+inline bool Grows(std::string_view metric) { return metric.ends_with("_total"); }
+class GrowthRate {
+ public:
+  // Since the value before; none: there is none, or it was larger, or not earlier.
+  std::optional<double> At(int64_t t_ns, double value);
+
+ private:
+  std::optional<double> last_;
+  int64_t last_ns_ = 0;
 };
 
 // Of one task of dump number `dump`. What it gathers is in `out`, under `mutex`, once it has finished.
