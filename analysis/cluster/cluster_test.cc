@@ -110,6 +110,42 @@ TEST(ClusterMessages, OfAGroupOfMoreRanksAreTheSameByTheirNumbers) {
   EXPECT_TRUE(WaitsIn(run, 1).empty());
 }
 
+// analysis 2.3, communication_matrix.json: links name the two ranks of an operation.
+class MessagesOfAGroup : public ::testing::Test {
+ protected:
+  // `name` of the link: with the number of an operation, whose link it is, or of all of its kind.
+  static void Link(Rank* rank, const char* kind, int number, const char* from, const char* to) {
+    const TextId op = number < 0 ? kNoText : rank->Text("hcom_" + std::string(kind) + "__241_" + std::to_string(number) + "_1");
+    rank->links.push_back({rank->Text("g"), rank->Text(from), rank->Text(to), rank->Text("HCCS"), 60, 3, rank->Text(std::string(kind) + "-total"), op, 1, true, false});
+  }
+  profd::analysis::Run run_;
+};
+
+// Of three stages the second exchanges with the first, and sends to the third: by numbers the third would receive what the
+// first sends.
+TEST_F(MessagesOfAGroup, AreBetweenTheRanksOfTheirLinks) {
+  AddRank(&run_, 0, {{"send", 1, 1}, {"receive", 1, 9}});
+  AddRank(&run_, 5, {{"receive", 1, 4}, {"send", 1, 2}, {"send", 1, 3}});
+  AddRank(&run_, 0, {{"receive", 1, 8}});
+  Link(run_.ranks[0].get(), "send", -1, "0", "1");
+  Link(run_.ranks[0].get(), "receive", -1, "0", "1");
+  Link(run_.ranks[1].get(), "receive", 5, "1", "0");
+  Link(run_.ranks[1].get(), "send", 6, "1", "0");
+  Link(run_.ranks[1].get(), "send", 7, "1", "2");
+  Link(run_.ranks[2].get(), "receive", -1, "2", "1");
+  EXPECT_EQ(WaitsIn(run_, 1), (std::map<Ranks, double>{{{1, 0}, 3}, {{0, 1}, 7}, {{2, 1}, 5}}));
+}
+
+TEST_F(MessagesOfAGroup, OfOtherRanksAreNotTheSame) {
+  AddRank(&run_, 0, {{"send", 1, 1}});
+  AddRank(&run_, 5, {{"receive", 1, 4}});
+  AddRank(&run_, 0, {{"receive", 1, 8}});
+  AddRank(&run_, 7, {{"send", 1, 8}});
+  Link(run_.ranks[0].get(), "send", 0, "0", "1");
+  Link(run_.ranks[2].get(), "receive", 0, "2", "3");  // the ranks 1 and 3 have no links
+  EXPECT_TRUE(WaitsIn(run_, 1).empty());
+}
+
 TEST(ClusterMessages, OfUnknownStepsAreTheSameByTheirNumbers) {
   profd::analysis::Run run;
   AddRank(&run, 0, {{"send", -1, 1}, {"send", -1, 2}});

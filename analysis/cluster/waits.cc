@@ -12,16 +12,62 @@
 namespace profd::analysis {
 namespace {
 
+// Between which two ranks the messages of a rank went, as far as its links show it.
+class Peers {
+ public:
+  // By the numbers that links have, the smaller text first; empty: not known.
+  using Two = std::pair<std::string_view, std::string_view>;
+
+  explicit Peers(const Cluster& cluster) : cluster_(cluster), ranks_(cluster.run().ranks.size()) {
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      const Rank& rank = cluster.At(i);
+      for (const Link& link : rank.links) {
+        const std::string_view kind = rank.TextOf(link.name);
+        if (link.source == link.destination || (!kind.starts_with("send") && !kind.starts_with("receive"))) continue;
+        const Two two = std::minmax(rank.TextOf(link.source), rank.TextOf(link.destination));
+        ranks_[i].by_kind[{link.group, kind.starts_with("send")}].insert(two);
+        if (link.op != kNoText) ranks_[i].by_name[{link.group, link.op}].insert(two);
+      }
+    }
+  }
+
+  // Links name a few operations of each kind only; the others are known where all of their kind are between the same two.
+  Two Of(const OnRank& side) const {
+    const auto& [by_name, by_kind] = ranks_[side.rank];
+    const auto named = by_name.find({side.op->group, side.op->name});
+    const auto kind = by_kind.find({side.op->group, IsSend(cluster_.At(side.rank).TextOf(side.op->name))});
+    const bool is_named = named != by_name.end();
+    if (!is_named && kind == by_kind.end()) return {};
+    const std::set<Two>& found = is_named ? named->second : kind->second;
+    return found.size() == 1 ? *found.begin() : Two();
+  }
+
+ private:
+  struct OfRank {
+    std::map<std::pair<TextId, TextId>, std::set<Two>> by_name;  // by group and operation
+    std::map<std::pair<TextId, bool>, std::set<Two>> by_kind;    // by group, and whether it sends
+  };
+  const Cluster& cluster_;
+  std::vector<OfRank> ranks_;
+};
+
+// What one rank has of a message.
+struct Side {
+  OnRank of;
+  bool sent = false;
+  Peers::Two two;
+  // "__241_19_1" of a send and of its receive, and which of those of one name it is.
+  std::pair<std::string_view, size_t> number;
+};
+
 // What a rank sent and received; of some messages.
 struct MessagesOfRank {
   std::vector<OnRank> sent;
   std::vector<OnRank> received;
 };
 
-// Messages of one name, without its number, of a group in a step.
 struct Messages {
-  // "__241_19_1" of a send and of its receive.
-  std::map<std::pair<std::string_view, size_t>, std::vector<OnRank>> by_number;
+  std::map<std::pair<std::string_view, size_t>, std::vector<const Side*>> by_number;
   std::map<size_t, MessagesOfRank> by_rank;
 
   // Numbers count from where a rank's recording began, and a rank's sends and receives in one sequence: where both ranks
@@ -34,38 +80,57 @@ struct Messages {
   }
 };
 
+template <class Take>
+void TakePairs(int64_t step, std::vector<OnRank>* sent, std::vector<OnRank>* received, const Take& take) {
+  for (std::vector<OnRank>* each : {sent, received}) std::ranges::stable_sort(*each, {}, [](const OnRank& side) { return side.op->start_ns; });
+  for (size_t i = 0; i < sent->size(); ++i) take(step, {(*sent)[i], (*received)[i]});
+}
+
+// Of messages of one name, without its number, of a group in a step: the two sides of each.
+template <class Take>
+void EachMessage(int64_t step, bool of_two, const std::vector<Side>& sides, const Take& take) {
+  const bool known = !of_two && std::ranges::none_of(sides, [](const Side& side) { return side.two == Peers::Two(); });
+  std::map<Peers::Two, Messages> messages;
+  for (const Side& side : sides) {
+    Messages& of = messages[known ? side.two : Peers::Two()];
+    of.by_number[side.number].push_back(&side);
+    // Recordings of unknown steps need not begin at the same message.
+    if (step < 0 || (!of_two && !known)) continue;
+    MessagesOfRank& rank = of.by_rank[side.of.rank];
+    (side.sent ? rank.sent : rank.received).push_back(side.of);
+  }
+  for (auto& [two, of] : messages) {
+    if (of.HaveBothSides()) {
+      TakePairs(step, &of.by_rank.begin()->second.sent, &of.by_rank.rbegin()->second.received, take);
+      TakePairs(step, &of.by_rank.rbegin()->second.sent, &of.by_rank.begin()->second.received, take);
+      continue;
+    }
+    for (const auto& [number, both] : of.by_number) {
+      if (both.size() != 2 || both[0]->of.rank == both[1]->of.rank) continue;
+      const bool others = both[0]->two != both[1]->two && both[0]->two != Peers::Two() && both[1]->two != Peers::Two();
+      if (!others) take(step, {both[0]->of, both[1]->of});
+    }
+  }
+}
+
 // Both sides of a message, or all ranks of a collective.
 template <class Take>
 void EachMeeting(const Cluster& cluster, const Take& take) {
-  std::map<std::tuple<size_t, int64_t, std::string_view>, Messages> messages;
+  const Peers peers(cluster);
+  std::map<std::tuple<size_t, int64_t, std::string_view>, std::vector<Side>> messages;
   for (const ClusterOp& op : cluster.operations()) {
     if (IsSendOrReceive(op.name)) {
       const size_t at = op.name.find("__");
       if (at == std::string_view::npos) continue;
-      Messages& of = messages[{op.group, op.step, WithoutNumbers(op.name).substr(at)}];
-      std::vector<OnRank>& sides = of.by_number[{op.name.substr(at), op.repeat}];
-      sides.insert(sides.end(), op.ranks.begin(), op.ranks.end());
-      // Recordings of unknown steps need not begin at the same message, and of more than two ranks no name has the other side.
-      const ClusterGroup& group = cluster.groups()[op.group];
-      if (op.step < 0 || std::max(group.ranks.size(), group.facts.ranks.size()) > 2) continue;
-      for (const OnRank& each : op.ranks) (IsSend(op.name) ? of.by_rank[each.rank].sent : of.by_rank[each.rank].received).push_back(each);
+      std::vector<Side>& sides = messages[{op.group, op.step, WithoutNumbers(op.name).substr(at)}];
+      for (const OnRank& each : op.ranks) sides.push_back({each, IsSend(op.name), peers.Of(each), {op.name.substr(at), op.repeat}});
     } else if (op.ranks.size() > 1) {
       take(op.step, op.ranks);
     }
   }
-  const auto take_pairs = [&take](int64_t step, std::vector<OnRank>* sent, std::vector<OnRank>* received) {
-    for (std::vector<OnRank>* each : {sent, received}) std::ranges::stable_sort(*each, {}, [](const OnRank& side) { return side.op->start_ns; });
-    for (size_t i = 0; i < sent->size(); ++i) take(step, {(*sent)[i], (*received)[i]});
-  };
-  for (auto& [key, of] : messages) {
-    if (of.HaveBothSides()) {
-      take_pairs(std::get<1>(key), &of.by_rank.begin()->second.sent, &of.by_rank.rbegin()->second.received);
-      take_pairs(std::get<1>(key), &of.by_rank.rbegin()->second.sent, &of.by_rank.begin()->second.received);
-      continue;
-    }
-    for (const auto& [number, sides] : of.by_number) {
-      if (sides.size() == 2 && sides[0].rank != sides[1].rank) take(std::get<1>(key), sides);
-    }
+  for (const auto& [key, sides] : messages) {
+    const ClusterGroup& group = cluster.groups()[std::get<0>(key)];
+    EachMessage(std::get<1>(key), std::max(group.ranks.size(), group.facts.ranks.size()) <= 2, sides, take);
   }
 }
 
