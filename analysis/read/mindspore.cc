@@ -373,14 +373,21 @@ class MindSporeReader {
     return error == std::errc() ? std::optional(value) : std::nullopt;
   }
 
+  static uint64_t TimesIn(std::string_view text, std::string_view key) {
+    uint64_t count = 0;
+    for (size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + key.size())) ++count;
+    return count;
+  }
+
   // "[...] Node:GetNext, Run start:1, Run end:2" then "Thread[ 1] ... dispatchTime=87 us, totalTime=989 us", all in a
-  // row, with blanks between or line breaks.
+  // row, with blanks between or line breaks. A thread's line has no name of its own, nor has anything else its operator's.
   void ReadAiCpu() {
     const std::string text = All(kAiCpu);
     std::string_view rest = text;
     constexpr std::string_view kNode = "Node:";
     uint64_t without_times = 0;
     std::string first;
+    uint64_t without_node = TimesIn(text, "totalTime=") + TimesIn(text, "total time =");
     for (size_t at = rest.find(kNode); at != std::string_view::npos; at = rest.find(kNode)) {
       rest.remove_prefix(at + kNode.size());
       const std::string_view one = rest.substr(0, rest.find(kNode));
@@ -400,6 +407,7 @@ class MindSporeReader {
       const auto either = [one](std::string_view key, std::string_view later) { return After(one, After(one, key) ? key : later); };
       const auto total = either("totalTime=", "total time =");
       const auto dispatch = either("dispatchTime=", "dispatch time =");
+      if (total) --without_node;
       if (!total || !dispatch) {
         if (without_times++ == 0) first = name;
         continue;
@@ -410,6 +418,9 @@ class MindSporeReader {
     }
     if (without_times > 0) {
       Problem(kAiCpu, fmt::format("{} no times: left out, the first is {}", CountText(without_times, "operator has", "operators have"), first));
+    }
+    if (without_node > 0) {
+      Problem(kAiCpu, fmt::format("{} no node in front: left out, the operator is not known", CountText(without_node, "line of a thread has", "lines of threads have")));
     }
   }
 

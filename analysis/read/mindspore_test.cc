@@ -176,6 +176,20 @@ TEST(MindSporeOperators, OperatorsOfTheAiCpuWithoutTimesAreOneProblem) {
   EXPECT_EQ(run->problems[0].what, "2 operators have no times: left out, the first is Cast");
 }
 
+// analysis 4.2: the line of a node is followed by that of a thread, which has no name.
+TEST(MindSporeOperators, ThreadsOfTheAiCpuWithoutANodeAreAProblem) {
+  const TempDir logs;
+  const std::string thread = "Thread[ 1] process device[0]:aicpu[ 0] task end, dispatchTime=";
+  WriteText(logs / "DATA_PREPROCESS.dev.AICPU.3.slice_0", thread + "1 us, totalTime=2 us\n[1] Node:GetNext, Run start:1, Run end:2\n" + thread + "87 us, totalTime=989 us\n" +
+                                                              thread + "5 us, totalTime=6 us\n");
+  const auto run = LoadRun({logs.path()}, {}, {});
+  ASSERT_TRUE(run.ok()) << run.status().ToString();
+  ASSERT_EQ(run->ranks.at(0)->cpu_operators.size(), 1u);
+  EXPECT_EQ(run->ranks[0]->cpu_operators[0].total_ms, 0.989);
+  ASSERT_EQ(run->problems.size(), 1u);
+  EXPECT_EQ(run->problems[0].what, "2 lines of threads have no node in front: left out, the operator is not known");
+}
+
 // A file that was cut in its last line.
 TEST(MindSporeOperators, TensorsThatAreCutAreReported) {
   const TempDir parsed;
