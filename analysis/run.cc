@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "analysis/cluster/cluster.h"
 #include "analysis/details.h"
 #include "analysis/find_points.h"
 #include "analysis/find_runs.h"
@@ -152,6 +153,29 @@ void LeaveOutTwins(Run* run) {
   }
 }
 
+// Of ranks that communicated in several steps the cluster needs the times of the steps, too.
+void ReportMissingSteps(Run* run) {
+  if (run->ranks.size() < 2) return;
+  const Rank* first = nullptr;
+  size_t ranks = 0;
+  for (const auto& rank : run->ranks) {
+    const bool has_times = !rank->steps.empty() || std::ranges::any_of(rank->shares, [](const auto& of_step) { return of_step.first >= 0; });
+    if (has_times) continue;
+    std::set<int64_t> steps;
+    for (const Collective& each : rank->collectives) {
+      if (each.step >= 0) steps.insert(each.step);
+    }
+    if (steps.size() < 2) continue;
+    if (ranks++ == 0) first = rank.get();
+  }
+  if (first == nullptr) return;
+  run->problems.push_back({first->path, fmt::format("{} communicated in several steps whose times are missing: steps of the cluster are without {}, other times are of all "
+                                                    "steps together; step_trace_time.csv has them (analysis.db beside a database, cluster_step_trace_time.csv of a "
+                                                    "cluster analysis): copy it from the node, or run the profiler's own analysis again",
+                                                    ranks == 1 ? RankName(*first) : fmt::format("{} ranks, the first {},", ranks, RankName(*first)),
+                                                    ranks == 1 ? "it" : "them")});
+}
+
 // Into ranks and problems of `run`; what cannot be read is a problem.
 Status ReadAll(const std::vector<Source>& sources, const Progress& progress, const ReadDetail& detail, Run* run) {
   std::vector<fs::path> dumps;
@@ -184,6 +208,7 @@ Status ReadAll(const std::vector<Source>& sources, const Progress& progress, con
     return std::pair(!each->rank.has_value(), each->rank.value_or(each->device.value_or(0)));
   });
   LeaveOutTwins(run);
+  ReportMissingSteps(run);
   return {};
 }
 

@@ -224,6 +224,22 @@ class Rules(ClusterCase):
         times = {each["rank"]: (each["others_wait_ms"], each["waits_ms"], each["last_of"]) for each in cluster["rank_times"]}
         self.assertEqual(times, {0: (8, 7, 1), 1: (2.5, 0, 1), 2: (0, 2, 0), 3: (4, 8, 1)})
 
+    def test_ranks_without_times_of_steps(self):
+        """They are missing beside the others: what lacks them and where they are is a problem."""
+        run = self.operations("a", {"hcom_allReduce__1_0_1@g": {rank: (1, {}) for rank in range(3)}})
+        out = os.path.join(run, "node0_1001_20260101000000000_ascend_pt", "ASCEND_PROFILER_OUTPUT")
+        os.remove(os.path.join(out, "step_trace_time.csv"))
+        missing = lambda got: [problem for problem in got["problems"] if "whose times are missing" in problem["what"]]
+        self.assertEqual(missing(analyze(run)), [], "one step is all that was recorded")
+        with open(os.path.join(out, "communication.json"), "r+", encoding="utf-8") as file:
+            [step] = json.load(file).values()
+            file.seek(0)
+            json.dump({"step1": step, "step2": step}, file)
+        [problem] = missing(analyze(run))
+        self.assertEqual(problem["where"], out)
+        self.assertTrue(problem["what"].startswith("rank 1 on node0 communicated in several steps whose times are missing"), problem)
+        self.assertIn("step_trace_time.csv", problem["what"])
+
     def test_wait_for_rank(self):
         run = lambda name, ms: self.operations(name, {"hcom_allReduce__1_0_1@g1": {0: (1 + ms, {}), 1: (1, {}), 2: (1 + ms, {})}})
         got = self.assert_limit("wait_for_rank", run("a", 4.9), run("b", 5), "high", cost=5, rows=3)  # of 100 ms
