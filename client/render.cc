@@ -243,4 +243,34 @@ void Table::Print(std::ostream& out, bool color, std::string_view indent, size_t
   }
 }
 
+Table Table::Part(size_t from, size_t to) const {
+  const auto columns = [from, to](const auto& all) {
+    auto some = all;
+    some.erase(some.begin() + static_cast<std::ptrdiff_t>(to), some.end());
+    some.erase(some.begin() + 1, some.begin() + static_cast<std::ptrdiff_t>(from));
+    return some;
+  };
+  Table part({});
+  part.headers_ = columns(headers_);
+  part.right_ = columns(right_);
+  for (const auto& row : rows_) part.rows_.push_back(columns(row));
+  return part;
+}
+
+void Table::PrintInParts(std::ostream& out, bool color, std::string_view indent, size_t columns) const {
+  const size_t room = columns - std::min(columns, indent.size());
+  const auto fits = [room](const Table& part) {
+    size_t all = 0;
+    for (const size_t width : part.Widths(room)) all += width + kBetween;
+    return all <= room + kBetween;
+  };
+  if (columns == 0 || headers_.size() < 2) return Print(out, color, indent, columns);
+  for (size_t from = 1; from < headers_.size();) {
+    size_t to = from + 1;
+    while (to < headers_.size() && fits(Part(from, to + 1))) ++to;
+    Part(from, to).Print(out, color, indent, columns);
+    from = to;
+  }
+}
+
 }  // namespace profd::client

@@ -60,8 +60,12 @@ class Table {
   bool empty() const { return rows_.empty(); }
   // `columns`: of the terminal. Where rows are longer, the longest texts are cut in the middle. 0 = no terminal.
   void Print(std::ostream& out, bool color, std::string_view indent = "", size_t columns = 0) const;
+  // Where it is wider all the same, further columns follow below, behind the first one again.
+  void PrintInParts(std::ostream& out, bool color, std::string_view indent, size_t columns) const;
 
  private:
+  // Its first column and those from `from` to `to`.
+  Table Part(size_t from, size_t to) const;
   std::vector<size_t> Widths(size_t columns) const;
 
   std::vector<std::string> headers_;

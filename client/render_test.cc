@@ -100,6 +100,30 @@ TEST(Table, FitsIntoATerminal) {
   EXPECT_THAT(all.str(), ::testing::HasSubstr("aclnnMaxPool2dWithMask_MaxPoolWithArgmaxV1  1234567.891"));
 }
 
+// Numbers are not cut: columns without room follow below.
+TEST(Table, IsPrintedInPartsWhereItIsTooWide) {
+  Table table({"TYPE", ">TOTAL", ">BASELINE_TOTAL", "CORE", ">RATIO"});
+  table.AddRow({"MatMulV2", "1234.5", "1000.25", "AI_CORE", "0.81"});
+  table.AddRow({"Add", "2.5", "2.5", "AIV", "1.00"});
+  std::ostringstream out;
+  table.PrintInParts(out, false, "  ", 36);
+  EXPECT_EQ(out.str(),
+            "  TYPE       TOTAL  BASELINE_TOTAL\n"
+            "  MatMulV2  1234.5         1000.25\n"
+            "  Add          2.5             2.5\n"
+            "  TYPE      CORE     RATIO\n"
+            "  MatMulV2  AI_CORE   0.81\n"
+            "  Add       AIV       1.00\n");
+  for (const size_t columns : {size_t{0}, size_t{120}}) {
+    std::ostringstream whole;
+    table.PrintInParts(whole, false, "  ", columns);
+    EXPECT_THAT(whole.str(), ::testing::StartsWith("  TYPE       TOTAL  BASELINE_TOTAL  CORE     RATIO\n"));
+  }
+  std::ostringstream narrow;
+  table.PrintInParts(narrow, false, "  ", 3);
+  EXPECT_THAT(narrow.str(), ::testing::StartsWith("  TYPE       TOTAL\n")) << "at least two columns";
+}
+
 TEST(Render, TextsAreCutBetweenCharacters) {
   EXPECT_EQ(CutAtEnd("abcdef", 6), "abcdef");
   EXPECT_EQ(CutAtEnd("abcdef", 4), "abc…");

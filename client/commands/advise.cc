@@ -106,7 +106,7 @@ void PrintFindingTable(const Io& io, const Json& finding) {
     for (const Json& cell : rows[i]) cells.emplace_back(CellText(cell));
     table.AddRow(std::move(cells));
   }
-  table.Print(io.out, io.out_color(), "  ", io.out_columns);
+  table.PrintInParts(io.out, io.out_color(), "  ", io.out_columns);
   if (shown < rows.size()) io.out << fmt::format("  … {} more; all with --json or -o DIR\n", rows.size() - shown);
 }
 
