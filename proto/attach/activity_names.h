@@ -23,10 +23,13 @@ class ActivityNames {
     if (recent.text == text_or_null && std::strcmp(text_or_null, TextAt(recent.id)) == 0) {
       return recent.id;
     }
-    const std::string_view text = CutText(text_or_null, kMaxActivityNameBytes);
+    std::array<char, kMaxActivityNameBytes> shortened;
+    std::string_view text = CutText(text_or_null, kMaxActivityNameBytes);
+    const bool is_cut = text_or_null[text.size()] != '\0';
+    if (is_cut) text = WithMark(CutText(text_or_null, kMaxActivityNameBytes - kCutMark.size()), shortened.data());
     const uint32_t id = Find(text);
     // A name that was cut is not equal to what lies there.
-    if (id != 0 && text_or_null[text.size()] == '\0') recent = {text_or_null, id};
+    if (id != 0 && !is_cut) recent = {text_or_null, id};
     if (id != 0) return id;
     ++refused_;
     return TooMany();
@@ -49,6 +52,13 @@ class ActivityNames {
   };
   static constexpr size_t kRecent = 4096;
   static constexpr size_t kFirstBuckets = 1024;
+
+  // Made at `space`.
+  static std::string_view WithMark(std::string_view text, char* space) {
+    std::memcpy(space, text.data(), text.size());
+    std::memcpy(space + text.size(), kCutMark.data(), kCutMark.size());
+    return {space, text.size() + kCutMark.size()};
+  }
 
   static size_t RecentSlot(const char* text) {
     const auto address = reinterpret_cast<uintptr_t>(text);

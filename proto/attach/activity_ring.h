@@ -29,7 +29,8 @@ inline constexpr size_t kMaxFrameBytes = size_t{64} << 10;
 // number together, of this text.
 inline constexpr std::string_view kTooManyNames = "(too many names)";
 inline constexpr uint32_t kMaxActivityNames = 65535;  // with that one
-inline constexpr size_t kMaxActivityNameBytes = 4096;  // longer ones are cut at a UTF-8 boundary
+inline constexpr size_t kMaxActivityNameBytes = 4096;  // longer ones are cut at a UTF-8 boundary, and end with this:
+inline constexpr std::string_view kCutMark = "\xE2\x80\xA6";  // an ellipsis
 inline constexpr size_t kMaxActivityNamesBytes = size_t{8} << 20;  // of all names together
 
 enum class ActivityType : uint16_t {

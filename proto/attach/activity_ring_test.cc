@@ -210,11 +210,17 @@ TEST(ActivityRing, NamesComeBeforeTheRecordsThatHaveThem) {
 
 TEST(ActivityRing, LongNamesAreCutBeforeABrokenCharacter) {
   TestRing ring;
-  const std::string longest(kMaxActivityNameBytes - 1, 'n');
-  const uint32_t id = ring.writer->Intern((longest + "\xC3\xA9").c_str());
-  EXPECT_EQ(ring.writer->Intern(longest.c_str()), id);
+  // The mark has three bytes: of the character's two the first has space, the second not.
+  const std::string begin(kMaxActivityNameBytes - 4, 'n');
+  const uint32_t id = ring.writer->Intern((begin + "\xC3\xA9" + "and more").c_str());
+  EXPECT_EQ(ring.writer->Intern((begin + "\xC3\xA9" + "and other").c_str()), id);
+  EXPECT_NE(ring.writer->Intern(begin.c_str()), id);
+  const std::string longest(kMaxActivityNameBytes, 'n');
+  const uint32_t longest_id = ring.writer->Intern(longest.c_str());
   ring.writer->Flush();
-  EXPECT_EQ(ring.Names(ring.Take())[id], longest);
+  const auto names = ring.Names(ring.Take());
+  EXPECT_EQ(names.at(id), begin + "\xE2\x80\xA6") << "which shows that there was more";
+  EXPECT_EQ(names.at(longest_id), longest);
 }
 
 TEST(ActivityRing, NamesThatAreTooManyHaveOneNumberAndAreCounted) {
