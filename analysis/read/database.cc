@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/read/readers.h"
+#include "analysis/read/recorded.h"
 #include "analysis/read/sqlite_file.h"
 #include "analysis/times.h"
 #include "base/count_text.h"
@@ -82,6 +83,7 @@ class DatabaseReader {
     ReadDatabaseSteps(database_, where_, device, context_, rank_);
     ReadCommunication(device, only_device);
     ReadTransfers(device);
+    ReadActivity(device, only_device);
     ReadApis();
     ReadFlows(device);
     ReadMemory(device);
@@ -245,6 +247,21 @@ class DatabaseReader {
           rank_->transfers.push_back({row.Time(0), row.Time(1), static_cast<uint64_t>(row.Int(6)), Name(row.Int(2)), rank_->Text(row.Text(7)), rank_->Text(row.Text(8))});
         });
     rank_->AddWaits(std::move(tasks));
+  }
+
+  void ReadActivity(int device, bool only_device) {
+    const auto report = [this](const Status& status) {
+      if (!status.ok()) context_.problems->push_back({where_, status.message()});
+    };
+    OfDevice recorded;
+    std::vector<bool> are_node;
+    // The vendor's profiler records the same tasks.
+    if (rank_->executions.empty() && rank_->collectives.empty()) report(ReadKernelRows(database_, device, &recorded));
+    report(ReadCallRows(database_, only_device ? "1" : fmt::format("rank = {}", rank_->rank.value_or(-1)), &recorded.calls, &are_node));
+    RecordedOfRank of_rank([this](int64_t id) { return rank_->TextOf(Name(id)); }, rank_);
+    of_rank.AddDevice(recorded, device, &tasks_, &communication_);
+    const Launchers launchers(recorded.calls);
+    for (size_t i = 0; i < recorded.calls.size(); ++i) of_rank.AddCall(recorded.calls[i], are_node[i], launchers);
   }
 
   void ReadApis() {

@@ -11,6 +11,7 @@
 #include "analysis/read/dump_sink.h"
 #include "analysis/read/operators.h"
 #include "analysis/read/readers.h"
+#include "analysis/read/recorded.h"
 #include "base/count_text.h"
 #include "base/mutex.h"
 #include "export/engine.h"
@@ -21,32 +22,6 @@
 
 namespace profd::analysis {
 namespace {
-
-// Which API calls launched something. Others have the number of what their thread launched before: of all calls with a
-// number the one that ended first launched it, and so did those around that one.
-class Launchers {
- public:
-  // `calls` must outlive it.
-  explicit Launchers(const std::vector<Recorded>& calls) {
-    for (const Recorded& call : calls) {
-      if (call.correlation != 0) first_.push_back(&call);
-    }
-    std::ranges::stable_sort(first_, {}, [](const Recorded* call) { return std::pair(KeyOf(*call), call->end_ns); });
-    // Not std::ranges::unique: clang 14 does not compile its subrange with this library.
-    const auto same = [](const Recorded* a, const Recorded* b) { return KeyOf(*a) == KeyOf(*b); };
-    first_.erase(std::unique(first_.begin(), first_.end(), same), first_.end());
-  }
-  // Of a call with a number.
-  bool Has(const Recorded& call) const {
-    const Recorded& first = **std::ranges::lower_bound(first_, KeyOf(call), {}, [](const Recorded* each) { return KeyOf(*each); });
-    return call.start_ns <= first.start_ns && call.end_ns >= first.end_ns;
-  }
-
- private:
-  using Key = std::tuple<int, int64_t, int64_t>;  // rank, thread, number
-  static Key KeyOf(const Recorded& call) { return {call.rank, call.place, call.correlation}; }
-  std::vector<const Recorded*> first_;  // one of each key, in their order
-};
 
 using exporting::DumpInfo;
 using exporting::Event;
@@ -203,35 +178,14 @@ class AnalysisFormat : public exporting::Format {
     // Both record the same tasks.
     if (with_operators_.contains(rank) || (device->kernels.empty() && device->collectives.empty())) return;
     devices_of_[rank].insert(number);
-    AddRecorded(*device, number, steps, rank);
+    Intervals computing;
+    Intervals communication;
+    RecordedOf(rank).AddDevice(*device, number, &computing, &communication);
+    AddOverlap(exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {}), {}, steps, rank);
   }
 
-  void AddRecorded(const OfDevice& device, int number, const std::vector<StepSpan>& steps, Rank* rank) {
-    const auto text = [&](int64_t id) { return rank->Text(strings_->Text(id)); };
-    Intervals computing;
-    for (const Recorded& kernel : device.kernels) {
-      const TextId name = text(kernel.name);
-      // The runtime's name of it where it is none of an operator.
-      const int core = exporting::operators::CoreOfKernel(strings_->Text(kernel.other));
-      const TextId core_name = core < 0 ? text(kernel.other) : rank->Text(exporting::operators::CoreTypeName(static_cast<uint32_t>(core)));
-      const int32_t op = rank->OperatorOf(name, name, core_name);
-      correlated_[rank][kernel.correlation].push_back(static_cast<uint32_t>(rank->executions.size()));
-      rank->executions.push_back({kernel.start_ns, kernel.end_ns, op,
-                                  LaneOfStream(number, kernel.place, rank)});
-      computing.push_back({kernel.start_ns, kernel.end_ns});
-    }
-    Intervals communication;
-    for (const Recorded& each : device.collectives) {
-      Collective& made = rank->collectives.emplace_back();
-      made.name = made.type = text(each.name);
-      made.group = text(each.other);
-      made.start_ns = each.start_ns;
-      made.elapse_ms = Ms(each.end_ns - each.start_ns);
-      rank->slices.push_back({each.start_ns, each.end_ns, made.name,
-                              rank->LaneOf("Communication", fmt::format("Group {}", rank->TextOf(made.group)))});
-      communication.push_back({each.start_ns, each.end_ns});
-    }
-    AddOverlap(exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {}), {}, steps, rank);
+  RecordedOfRank& RecordedOf(Rank* rank) {
+    return recorded_.try_emplace(rank, [this](int64_t id) { return strings_->Text(id); }, rank).first->second;
   }
 
   std::vector<Rank*> OnHostOf(size_t dump) const {
@@ -282,17 +236,7 @@ class AnalysisFormat : public exporting::Format {
     for (const Recorded& call : host->calls) {
       Rank* rank = OfProcess(here, call.rank);
       if (rank == nullptr) continue;
-      const auto slice = static_cast<uint32_t>(rank->slices.size());
-      // A call of the node level has the name of the operator that it launches.
-      const std::string_view layer = exporting::KeyText(levels, call.other) == "node" ? "Node@launch " : "";
-      rank->slices.push_back({call.start_ns, call.end_ns, rank->Text(fmt::format("{}{}", layer, strings_->Text(call.name))),
-                              rank->LaneOf("CANN", fmt::format("Thread {}", call.place))});
-      if (call.correlation == 0 || !launchers.Has(call)) continue;
-      const auto of_rank = correlated_.find(rank);
-      if (of_rank == correlated_.end()) continue;
-      const auto launched = of_rank->second.find(call.correlation);
-      if (launched == of_rank->second.end()) continue;
-      for (const uint32_t execution : launched->second) rank->flows.push_back({slice, execution});
+      RecordedOf(rank).AddCall(call, exporting::KeyText(levels, call.other) == "node", launchers);
     }
   }
 
@@ -321,7 +265,7 @@ class AnalysisFormat : public exporting::Format {
   std::map<const Rank*, std::set<size_t>> dumps_of_;
   std::map<const Rank*, std::set<int>> devices_of_;  // that ran kernels
   std::set<const Rank*> with_operators_;             // of the vendor's profiler
-  std::map<const Rank*, std::map<int64_t, std::vector<uint32_t>>> correlated_;
+  std::map<const Rank*, RecordedOfRank> recorded_;
 };
 
 }  // namespace
