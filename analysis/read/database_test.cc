@@ -207,6 +207,15 @@ TEST_F(StepsOfAnExportTest, AreRangesOfTheFrameworkWhereNothingElseIs) {
   EXPECT_EQ(TextsOf(Read()), (Texts{"12: 10..20"})) << "of process 11, not 12";
 }
 
+TEST_F(StepsOfAnExportTest, MarksAreOfTheRanksProcess) {
+  Add("CREATE TABLE MSTX_EVENTS (startNs, endNs, message, domainId, eventType, globalTid);"
+      "INSERT INTO MSTX_EVENTS VALUES (10, 20, 3, 6, 1, 47244640257), (12, 25, 3, 6, 1, 51539607553), (14, 26, 3, 6, 1, 55834574849);");
+  const Rank& rank = Read();
+  ASSERT_EQ(rank.marks.size(), 2u) << "of process 11 and of 13, whose rank is not known";
+  EXPECT_EQ(rank.marks[0].start_ns, 10);
+  EXPECT_EQ(rank.marks[1].start_ns, 14);
+}
+
 // analysis 2.5: values are numbers or nothing.
 TEST_F(DatabaseTest, ValuesThatAreNoNumbersAreLeftOut) {
   Add("CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes);"

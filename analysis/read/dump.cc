@@ -15,7 +15,6 @@
 #include "base/count_text.h"
 #include "base/mutex.h"
 #include "export/engine.h"
-#include "export/operators/numbers.h"
 #include "export/operators/step_shares.h"
 #include "export/rows/series.h"
 #include "export/step_spans.h"
