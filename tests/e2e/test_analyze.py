@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """profctl analyze over what profd recorded of simulated training jobs, against their ground truth."""
 
+import glob
+import os
 import time
 from statistics import mean
 
@@ -106,6 +108,32 @@ class Analyze(ActivityCase):
             overall = mine["overall"]
             self.assertLess(abs(overall["e2e_ms"] - overall["computing_ms"] - overall["uncovered_communication_ms"] - overall["free_ms"]),
                             CLOCK_NS / 1e6)
+
+    def test_of_an_export_is_as_of_the_dump(self):
+        """The database has all that is analysed of a dump."""
+        job = self.train(job="conv-2")
+        job.attached(self.daemon, 2)
+        dump = self.record(job, "--acl", "ACL_PROF_ACL_API=on", "--msproftx", "on")[-1]
+        job.close()
+        out = os.path.join(self.folder, "out")
+        self.daemon.ctl("export", dump, "--format", "sqlite", "--out", out)
+        of_dump = self.daemon.ctl("analyze", dump)["ranks"]
+        of_export = self.daemon.ctl("analyze", *glob.glob(os.path.join(out, "msprof_*.db")))["ranks"]
+        self.assertEqual(len(of_dump), 2)
+        for want, got in zip(of_dump, of_export, strict=True):
+            self.assertEqual(got["rank"], want["rank"])
+            for view, fields in (("operators", ("name", "core", "count", "total_ms")), ("communication", ("name", "group", "count", "elapse_ms")),
+                                 ("steps", ("step", "total_ms", "fp_and_bp_ms", "computing_ms", "uncovered_communication_ms", "free_ms"))):
+                # Sums may be taken in another order.
+                rows = [sorted([round(row[field], 6) if isinstance(row[field], float) else row[field] for field in fields] for row in rank[view]) for rank in (got, want)]
+                self.assertEqual(*rows, view)
+                self.assertTrue(rows[0], view)
+            self.assertEqual(got["overall"], want["overall"])
+            self.assertEqual([mark["count"] for mark in got["marks"]["names"]], [mark["count"] for mark in want["marks"]["names"]])
+            # What the node samples has the same names.
+            sampled = [[row["name"] for row in rank["hardware"] if " npu=" in row["name"]] for rank in (got, want)]
+            self.assertEqual(*map(sorted, sampled))
+            self.assertTrue(sampled[0])
 
     def test_marks_of_the_application(self):
         """What the host does instead of launching is found by the ranges that say it, with its cost."""
