@@ -43,7 +43,7 @@ constexpr auto kCounterTables = std::to_array<CounterTable>({
      "macTxBadByte MAC_Tx_bad_bytes B,macRxBadByte MAC_Rx_bad_bytes B,roceTxErrPkt RoCE_Tx_errors -,roceRxErrPkt RoCE_Rx_errors -,"
      "roceTxCnpPkt RoCE_Tx_CNP_packets -,roceRxCnpPkt RoCE_Rx_CNP_packets -,roceNewPktRty RoCE_new_packet_retries -,"
      "nicTxBandwidth NIC_Tx B/s,nicRxBandwidth NIC_Rx B/s"},
-    {"QOS", "(SELECT value FROM STRING_IDS WHERE id = eventName)", "QoS", "bandwidth - B/s"},
+    {"QOS", "(SELECT replace(value, 'QoS ', '') FROM STRING_IDS WHERE id = eventName)", "QoS", "bandwidth - B/s"},
     {"SIO", "(SELECT value FROM STRING_IDS WHERE id = name)", "SIO",
      "rxReq Rx_req B/s,rxRsp Rx_rsp B/s,rxSnp Rx_snp B/s,rxDat Rx_dat B/s,txReq Tx_req B/s,txRsp Tx_rsp B/s,txSnp Tx_snp B/s,txDat Tx_dat B/s"},
     {"ACC_PMU", "accId", "Acc",

@@ -50,14 +50,15 @@ TEST_F(DatabaseCountersTest, OfAccelerators) {
 }
 
 TEST_F(DatabaseCountersTest, OfDiesAndModules) {
-  EXPECT_THAT(Read("INSERT INTO STRING_IDS VALUES (1, 'die 0'), (2, 'AIC');"
+  EXPECT_THAT(Read("INSERT INTO STRING_IDS VALUES (1, 'die 0'), (2, 'AIC'), (3, 'QoS mata');"
                    "CREATE TABLE ENUM_MODULE (id, name); INSERT INTO ENUM_MODULE VALUES (3, 'HCCL');"
                    "CREATE TABLE NPU_MODULE_MEM (moduleId, timestampNs, totalReserved, deviceId); INSERT INTO NPU_MODULE_MEM VALUES (3, 10, 4096, 0);"
                    "CREATE TABLE AICORE_FREQ (deviceId, timestampNs, freq, dieId); INSERT INTO AICORE_FREQ VALUES (0, 10, 1800, 0), (0, 11, 800, 1);"
+                   "CREATE TABLE QOS (deviceId, eventName, bandwidth, timestampNs, dieId); INSERT INTO QOS VALUES (0, 3, 7, 10, 0), (0, 3, 8, 11, 1);"
                    "CREATE TABLE SIO (deviceId, name, timestampNs, rxReq, txDat); INSERT INTO SIO VALUES (0, 1, 10, 5, 6);"
                    "CREATE TABLE SAMPLE_PMU_TIMELINE (deviceId, timestampNs, totalCycle, usage, freq, coreId, coreType);"
                    "INSERT INTO SAMPLE_PMU_TIMELINE VALUES (0, 10, 100, NULL, 1800, 7, 2), (0, 20, 100, 50, 1800, 7, 2);"),
-              ElementsAre("AI Core Freq: 1800 MHz", "AI Core Freq Die 1: 800 MHz", "NPU Module MEM HCCL: 4096 B", "SIO die 0 Rx req: 5 B/s", "SIO die 0 Tx dat: 6 B/s",
+              ElementsAre("AI Core Freq: 1800 MHz", "AI Core Freq Die 1: 800 MHz", "NPU Module MEM HCCL: 4096 B", "QoS mata: 7 B/s", "QoS mata Die 1: 8 B/s", "SIO die 0 Rx req: 5 B/s", "SIO die 0 Tx dat: 6 B/s",
                           "AI Core Utilization AIC 7: 50 %"));
 }
 
