@@ -170,6 +170,9 @@ struct Transport {
   std::vector<PacketSize> sizes = {};   // as recorded
 };
 
+// Of a message: the two ranks are not known.
+inline constexpr std::pair<int32_t, int32_t> kUnknownEnds = {-1, -1};
+
 // One operation of communication. The parts are not known where only the operation was recorded.
 struct Collective {
   TextId name = kNoText;
@@ -188,6 +191,7 @@ struct Collective {
   std::vector<Transport> transports;
   int64_t step = -1;  // -1: not known
   bool p2p = false;   // between two ranks
+  std::pair<int32_t, int32_t> between = kUnknownEnds;  // which, numbered within their group, the smaller first
 };
 
 // A task of a collective that moves data.

@@ -136,6 +136,18 @@ TEST_F(MessagesOfAGroup, AreBetweenTheRanksOfTheirLinks) {
   EXPECT_EQ(WaitsIn(run_, 1), (std::map<Ranks, double>{{{1, 0}, 3}, {{0, 1}, 7}, {{2, 1}, 5}}));
 }
 
+// As above, where the tasks of each operation show them.
+TEST_F(MessagesOfAGroup, AreBetweenTheRanksOfTheirTasks) {
+  AddRank(&run_, 0, {{"send", 1, 1}});
+  AddRank(&run_, 5, {{"receive", 1, 4}, {"send", 1, 3}});
+  AddRank(&run_, 0, {{"receive", 1, 8}});
+  run_.ranks[0]->collectives[0].between = {0, 1};
+  run_.ranks[1]->collectives[0].between = {0, 1};
+  run_.ranks[1]->collectives[1].between = {1, 2};
+  run_.ranks[2]->collectives[0].between = {1, 2};
+  EXPECT_EQ(WaitsIn(run_, 1), (std::map<Ranks, double>{{{1, 0}, 3}, {{2, 1}, 5}}));
+}
+
 TEST_F(MessagesOfAGroup, OfOtherRanksAreNotTheSame) {
   AddRank(&run_, 0, {{"send", 1, 1}});
   AddRank(&run_, 5, {{"receive", 1, 4}});

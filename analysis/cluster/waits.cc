@@ -3,20 +3,21 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "analysis/cluster/cost.h"
 #include "analysis/cluster/statistics.h"
 #include "analysis/read/readers.h"
 #include "analysis/views/views.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
 
-// Between which two ranks the messages of a rank went, as far as its links show it.
+// Between which two ranks the messages of a rank went, as far as their tasks or the rank's links show it.
 class Peers {
  public:
-  // By the numbers that links have, the smaller text first; empty: not known.
-  using Two = std::pair<std::string_view, std::string_view>;
+  using Two = std::pair<int32_t, int32_t>;  // as Collective::between
 
   explicit Peers(const Cluster& cluster) : cluster_(cluster), ranks_(cluster.run().ranks.size()) {
     for (size_t i = 0; i < ranks_.size(); ++i) {
@@ -24,7 +25,9 @@ class Peers {
       for (const Link& link : rank.links) {
         const std::string_view kind = rank.TextOf(link.name);
         if (link.source == link.destination || (!kind.starts_with("send") && !kind.starts_with("receive"))) continue;
-        const Two two = std::minmax(rank.TextOf(link.source), rank.TextOf(link.destination));
+        Two two;
+        if (!ParseNumber(rank.TextOf(link.source), &two.first) || !ParseNumber(rank.TextOf(link.destination), &two.second)) continue;
+        if (two.first > two.second) std::swap(two.first, two.second);
         ranks_[i].by_kind[{link.group, kind.starts_with("send")}].insert(two);
         if (link.op != kNoText) ranks_[i].by_name[{link.group, link.op}].insert(two);
       }
@@ -33,13 +36,14 @@ class Peers {
 
   // Links name a few operations of each kind only; the others are known where all of their kind are between the same two.
   Two Of(const OnRank& side) const {
+    if (side.op->between != kUnknownEnds) return side.op->between;
     const auto& [by_name, by_kind] = ranks_[side.rank];
     const auto named = by_name.find({side.op->group, side.op->name});
     const auto kind = by_kind.find({side.op->group, IsSend(cluster_.At(side.rank).TextOf(side.op->name))});
     const bool is_named = named != by_name.end();
-    if (!is_named && kind == by_kind.end()) return {};
+    if (!is_named && kind == by_kind.end()) return kUnknownEnds;
     const std::set<Two>& found = is_named ? named->second : kind->second;
-    return found.size() == 1 ? *found.begin() : Two();
+    return found.size() == 1 ? *found.begin() : kUnknownEnds;
   }
 
  private:
@@ -55,7 +59,7 @@ class Peers {
 struct Side {
   OnRank of;
   bool sent = false;
-  Peers::Two two;
+  Peers::Two two = kUnknownEnds;
   // "__241_19_1" of a send and of its receive, and which of those of one name it is.
   std::pair<std::string_view, size_t> number;
 };
@@ -89,10 +93,10 @@ void TakePairs(int64_t step, std::vector<OnRank>* sent, std::vector<OnRank>* rec
 // Of messages of one name, without its number, of a group in a step: the two sides of each.
 template <class Take>
 void EachMessage(int64_t step, bool of_two, const std::vector<Side>& sides, const Take& take) {
-  const bool known = !of_two && std::ranges::none_of(sides, [](const Side& side) { return side.two == Peers::Two(); });
+  const bool known = !of_two && std::ranges::none_of(sides, [](const Side& side) { return side.two == kUnknownEnds; });
   std::map<Peers::Two, Messages> messages;
   for (const Side& side : sides) {
-    Messages& of = messages[known ? side.two : Peers::Two()];
+    Messages& of = messages[known ? side.two : kUnknownEnds];
     of.by_number[side.number].push_back(&side);
     // Recordings of unknown steps need not begin at the same message.
     if (step < 0 || (!of_two && !known)) continue;
@@ -107,7 +111,7 @@ void EachMessage(int64_t step, bool of_two, const std::vector<Side>& sides, cons
     }
     for (const auto& [number, both] : of.by_number) {
       if (both.size() != 2 || both[0]->of.rank == both[1]->of.rank) continue;
-      const bool others = both[0]->two != both[1]->two && both[0]->two != Peers::Two() && both[1]->two != Peers::Two();
+      const bool others = both[0]->two != both[1]->two && both[0]->two != kUnknownEnds && both[1]->two != kUnknownEnds;
       if (!others) take(step, {both[0]->of, both[1]->of});
     }
   }

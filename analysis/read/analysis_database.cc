@@ -108,6 +108,7 @@ void ReadOperations(const Run& run, CheckedNumbers* numbers, Rank* rank) {
     Collective& op = operations.Take(row, names[name] == 1);
     // What the rank's database knows better.
     row.type = op.type;
+    row.between = op.between;
     if (row.start_ns == 0) row.start_ns = op.start_ns;
     op = std::move(row);
   }

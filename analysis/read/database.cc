@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/read/message_ends.h"
 #include "analysis/read/readers.h"
 #include "analysis/read/recorded.h"
 #include "analysis/read/sqlite_file.h"
@@ -237,16 +238,20 @@ class DatabaseReader {
     };
     std::map<int64_t, size_t> groups;  // their numbers
     std::vector<PlaneTask> tasks;
-    Run(fmt::format("SELECT t.startNs, t.endNs, c.name, c.groupName, c.planeId, c.taskType, c.size, {}, {} FROM COMMUNICATION_TASK_INFO c "
+    MessageEnds ends;
+    const std::string_view both = database_.HasColumn("COMMUNICATION_TASK_INFO", "dstRank") ? "c.srcRank, c.dstRank" : "-1, -1";
+    Run(fmt::format("SELECT t.startNs, t.endNs, c.name, c.groupName, c.planeId, c.taskType, c.size, {}, {}, {} FROM COMMUNICATION_TASK_INFO c "
                     "JOIN TASK t ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {} AND {} ORDER BY t.startNs",
-                    enumeration("ENUM_HCCL_TRANSPORT_TYPE", "transportType"), enumeration("ENUM_HCCL_LINK_TYPE", "linkType"), device, IsTimed("t.")),
+                    enumeration("ENUM_HCCL_TRANSPORT_TYPE", "transportType"), enumeration("ENUM_HCCL_LINK_TYPE", "linkType"), both, device, IsTimed("t.")),
         [&](const Row& row) {
+          ends.Add(Name(row.Int(2)), row.Int(9), row.Int(10));
           const size_t group = groups.try_emplace(row.Int(3), groups.size()).first->second;
           tasks.push_back({row.Time(0), row.Time(1), PlaneNumber(group, static_cast<uint64_t>(row.Int(4))), rank_->TextOf(Name(row.Int(5)))});
           if (row.Int(6) <= 0) return;
           rank_->transfers.push_back({row.Time(0), row.Time(1), static_cast<uint64_t>(row.Int(6)), Name(row.Int(2)), rank_->Text(row.Text(7)), rank_->Text(row.Text(8))});
         });
     rank_->AddWaits(std::move(tasks));
+    ends.AddTo(rank_);
   }
 
   void ReadActivity(int device, bool only_device) {

@@ -332,6 +332,20 @@ TEST_F(DatabaseTest, LongestOperationOfCommunication) {
   EXPECT_EQ(Read().longest_communication_ns, 40);
 }
 
+// operator-data d.4: srcRank is the rank's own number, dstRank the other's; 2^32-1: none.
+TEST_F(DatabaseTest, MessagesAreBetweenTheRanksOfTheirTasks) {
+  Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType); INSERT INTO STRING_IDS VALUES (20, 'hcom_send__1_0_1'), (21, 'hcom_send__1_1_1');"
+      "INSERT INTO COMMUNICATION_OP VALUES (20, 10, 30, 1, 1, 1, 2), (21, 50, 90, 1, 1, 2, 2), (0, 100, 110, 1, 1, 3, 2); INSERT INTO TASK VALUES (10, 20, 0, 1, 1, 5, 2);"
+      "CREATE TABLE COMMUNICATION_TASK_INFO (name, globalTaskId, taskType, planeId, groupName, srcRank, dstRank, transportType, size, linkType, opId);"
+      "INSERT INTO COMMUNICATION_TASK_INFO VALUES (20, 1, 5, 0, 1, 2, 1, 0, 0, 0, 1), (20, 1, 5, 0, 1, 2, 4294967295, 0, 0, 0, 1), (20, 1, 5, 0, 1, 2, 2, 0, 0, 0, 1),"
+      "(21, 1, 5, 0, 1, 2, 1, 0, 0, 0, 2), (21, 1, 5, 0, 1, 2, 3, 0, 0, 0, 2), (0, 1, 5, 0, 1, 2, 1, 0, 0, 0, 3);");
+  const Rank& rank = Read();
+  ASSERT_EQ(rank.collectives.size(), 3u);
+  EXPECT_EQ(rank.collectives[0].between, std::pair(1, 2));
+  EXPECT_EQ(rank.collectives[1].between, kUnknownEnds) << "with two others";
+  EXPECT_EQ(rank.collectives[2].between, kUnknownEnds) << "of all ranks of its group";
+}
+
 // analysis 5.3: older databases have no opType.
 TEST_F(DatabaseTest, OperationsWithoutATypeHaveThatOfTheirName) {
   Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId);"

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
+#include "analysis/read/message_ends.h"
 #include "export/beside.h"
 #include "export/csv/collective_json.h"
 #include "export/operators/communication_names.h"
@@ -120,6 +122,7 @@ class OperatorReader {
       ReadCommunication(made.times, rank_.path, context, &rank_);
       ReadCommunicationMatrix(made.matrix, rank_.path, context, &rank_);
     }
+    ends_.AddTo(&rank_);
   }
 
  private:
@@ -130,11 +133,18 @@ class OperatorReader {
     using exporting::operators::CommunicationTask;
     std::map<uint64_t, size_t> groups;  // their numbers
     std::vector<PlaneTask> tasks;
+    int32_t last_op = -1;
+    TextId message = kNoText;  // its name, where it is one
     for (const CommunicationTask& task : model_.communication.tasks) {
       if (task.op < 0 || task.info < 0) continue;
       const auto& op = model_.communication.ops[static_cast<size_t>(task.op)];
       const auto& info = model_.host.communication.infos[static_cast<size_t>(task.info)];
       if (!op.shown || !Has(op.device)) continue;
+      if (std::exchange(last_op, task.op) != task.op) {
+        const std::string name = model_.NameOf(op);
+        message = IsSendOrReceive(name) ? rank_.Text(name) : kNoText;
+      }
+      if (message != kNoText) ends_.Add(message, info.local_rank, info.remote_rank);
       const std::string kind = model_.host.NameOf(info.name);
       const size_t group = groups.try_emplace(op.group, groups.size()).first->second;
       tasks.push_back({task.start_ns, task.end_ns, PlaneNumber(group, info.plane), rank_.TextOf(rank_.Text(kind))});
@@ -242,6 +252,7 @@ class OperatorReader {
   std::unordered_map<const exporting::operators::PmuCore*, std::vector<Ratio>> ratios_;
   std::map<std::pair<uint64_t, uint64_t>, TextId> api_names_;  // by level and type, and item
   std::unordered_map<uint32_t, int32_t> threads_;              // lanes
+  MessageEnds ends_;
 };
 
 }  // namespace
