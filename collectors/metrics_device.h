@@ -44,10 +44,11 @@ inline constexpr auto kDeviceMetrics = [] {
        "Always 1; one series for each fault code the NPU reports right now, with the driver's name for it where it "
        "has one", "DCMI 2, 44"},
       {"atlas_npu_faults_active", kGauge, kDevice, "severity", "",
-       "Faults the NPU reports right now, by severity", "DCMI 44"},
+       "Faults the NPU reports right now, by severity; unknown are those of which it gives the code alone",
+       "DCMI 2, 44"},
       {"atlas_npu_fault_events_total", kCounter, kDevice, "severity,assertion", "",
        "Faults that began (assertion raised), ended (recovered) or were reported once (one_off) since the daemon "
-       "started, seen in the lists of current faults; one shorter than 10 s can be missed", "DCMI 44, counted"},
+       "started, seen in the lists of current faults; one shorter than 10 s can be missed", "DCMI 2, 44, counted"},
       {"atlas_npu_network_health", kGauge, kDevice, "", "",
        "1 if the check of the NPU's own network port passed or has not begun", "DCMI 26"},
       {"atlas_npu_network_health_code", kGauge, kDevice, "", "",

@@ -205,6 +205,54 @@ TEST(DcmiFaultCounter, NonsenseIsCountedApart) {
   EXPECT_EQ(Count(counter.counts(), 1, DcmiFaultChange::kRaised), 0u);  // says itself it is over
 }
 
+TEST(DcmiFaultCounter, CodesAloneHaveNoSeverity) {
+  DcmiFaultCounter counter;
+  const std::array<unsigned, 1> old = {1};
+  counter.SetCodes(old);
+  counter.Update({});
+  EXPECT_EQ(counter.counts(), DcmiFaultEventCounts{});  // was there before us
+  const std::array<unsigned, 2> more = {1, 2};
+  counter.SetCodes(more);
+  counter.UpdateWithoutList();
+  counter.Update({});  // codes were not read
+  EXPECT_EQ(Count(counter.counts(), 4, DcmiFaultChange::kRaised), 1u);
+  EXPECT_EQ(Count(counter.counts(), 4, DcmiFaultChange::kRecovered), 0u);
+  counter.SetCodes({});
+  counter.Update({});
+  EXPECT_EQ(Count(counter.counts(), 4, DcmiFaultChange::kRecovered), 2u);
+}
+
+TEST(DcmiFaultCounter, AFaultOfBothListsCountsOnce) {
+  DcmiFaultCounter counter;
+  counter.SetCodes({});
+  counter.Update({});
+  const std::array<unsigned, 1> code = {7};
+  const std::array<abi::DcmiEvent, 1> list = {Event(7, 3, 1)};
+  counter.SetCodes({});  // it begins between the lists
+  counter.Update(list);
+  counter.SetCodes(code);
+  counter.Update(list);
+  EXPECT_EQ(Count(counter.counts(), 3, DcmiFaultChange::kRaised), 1u);
+  counter.SetCodes(code);  // and ends between them
+  counter.Update({});
+  EXPECT_EQ(Count(counter.counts(), 3, DcmiFaultChange::kRecovered), 0u);
+  counter.SetCodes({});
+  counter.Update({});
+  EXPECT_EQ(Count(counter.counts(), 3, DcmiFaultChange::kRecovered), 1u);
+  EXPECT_EQ(counter.counts()[4], DcmiFaultEventCounts{}[4]);
+}
+
+TEST(DcmiFaultCounter, ACodeThatGetsASeverityIsNoNewFault) {
+  DcmiFaultCounter counter;
+  const std::array<unsigned, 1> code = {7};
+  const std::array<abi::DcmiEvent, 1> list = {Event(7, 3, 1)};
+  counter.SetCodes(code);
+  counter.Update({});
+  counter.SetCodes(code);
+  counter.Update(list);
+  EXPECT_EQ(counter.counts(), DcmiFaultEventCounts{});
+}
+
 TEST_F(DcmiLinkQueriesTest, FaultEventsAreCountedByTheService) {
   StartV1();
   (void)service->CurrentFaults(device());
@@ -218,6 +266,14 @@ TEST_F(DcmiLinkQueriesTest, FaultEventsAreCountedByTheService) {
   fake->codes.clear();
   (void)service->CurrentFaults(device());
   EXPECT_EQ(Count(service->FaultEvents(device()), 2, DcmiFaultChange::kRecovered), 1u);
+  auto both = [&] {
+    (void)service->ErrorCodes(device());
+    (void)service->CurrentFaults(device());
+  };
+  both();
+  fake->devices[0].error_codes = {0x81078603};
+  both();
+  EXPECT_EQ(Count(service->FaultEvents(device()), 4, DcmiFaultChange::kRaised), 1u);
 }
 
 }  // namespace

@@ -63,16 +63,21 @@ DcmiAnswer<unsigned> DcmiService::Health(const DcmiDevice& d) {
 }
 
 DcmiAnswer<DcmiErrorCodes> DcmiService::ErrorCodes(const DcmiDevice& d) {
+  const std::shared_ptr<State> state = state_;
   int count = 0;
   auto list = Query<std::array<unsigned, abi::kDcmiMaxErrorCodes>>(
       d, DcmiCall::kErrorCodes, {}, [&, &f = functions()](auto& at, auto* out) {
         return at.Invoke(f.error_codes, &count, out->data(), abi::kDcmiMaxErrorCodes);
       });
+  constexpr int kMax = static_cast<int>(abi::kDcmiMaxErrorCodes);
   DcmiAnswer<DcmiErrorCodes> answer;
   answer.code = list.code;
   answer.value.codes = list.value;
-  answer.value.count =
-      static_cast<uint32_t>(std::clamp(count, 0, static_cast<int>(abi::kDcmiMaxErrorCodes)));
+  answer.value.count = static_cast<uint32_t>(std::clamp(count, 0, kMax));
+  if (answer.ok() && count >= 0 && count <= kMax) {
+    MutexLock lock(state->mutex);
+    state->SlotOf(d).fault_events.SetCodes(std::span(list.value.data(), answer.value.count));
+  }
   return answer;
 }
 
@@ -87,11 +92,16 @@ DcmiAnswer<DcmiFaults> DcmiService::CurrentFaults(const DcmiDevice& d) {
   DcmiAnswer<DcmiFaults> answer;
   answer.code = list.code;
   answer.value.count = static_cast<uint32_t>(std::clamp(count, 0, kMax));
-  // A list that did not fit would make faults come and go that did not.
-  if (answer.ok() && count >= 0 && count <= kMax) {
+  {
     MutexLock lock(state->mutex);
-    state->SlotOf(d).fault_events.Update(
-        std::span(list.value.data(), answer.value.count));
+    DcmiFaultCounter& events = state->SlotOf(d).fault_events;
+    // A list that did not fit would make faults come and go that did not.
+    const bool complete = count >= 0 && count <= kMax;
+    if (!answer.ok()) {
+      events.UpdateWithoutList();
+    } else if (complete) {
+      events.Update(std::span(list.value.data(), answer.value.count));
+    }
   }
   for (size_t i = 0; i < answer.value.count; ++i) {
     const abi::DcmiFaultEvent& event = list.value[i].event;

@@ -218,7 +218,7 @@ class DcmiService {
   DcmiAnswer<DcmiUbPorts> UbPorts(const DcmiDevice& d);
   DcmiAnswer<abi::DcmiPortPktStats> UbPortStatistics(const DcmiDevice& d, int udie, int port);
 
-  // Events found by the successful CurrentFaults of all users together.
+  // Events found by the successful ErrorCodes and CurrentFaults, asked for in this order, of all users together.
   DcmiFaultEventCounts FaultEvents(const DcmiDevice& d) const;
 
   // Integral of the successful answers to dcmi::kPower of all users together, trapezoids; a gap of more than

@@ -286,10 +286,19 @@ TEST_F(NpuStateTest, FaultsComeAndGo) {
   fake->devices[0].error_codes = {0x80E18005};
   EXPECT_THAT(PollAt(10), HasSubstr("atlas_npu_fault_active{npu=\"0\",code=\"0x80E18005\","
                                     "severity=\"unknown\",name=\"\"} 1"));
-  EXPECT_EQ(registry.live(), live + 1);
+  EXPECT_EQ(registry.live(), live + 3);  // also its two counts
   fake->devices[0].error_codes.clear();
   EXPECT_THAT(PollAt(20), Not(HasSubstr("atlas_npu_fault_active")));
-  EXPECT_EQ(registry.live(), live);
+  EXPECT_EQ(registry.live(), live + 2);  // its events stay: raised, recovered
+}
+
+TEST_F(NpuStateTest, AFaultKeepsItsSeverityWhileItsCodeIsReported) {
+  fake.emplace(1);
+  FillDevice(fake->devices[0]);
+  Start(1);
+  const std::vector<std::string> before = Lines(PollAt(0), "atlas_npu_fault");
+  fake->devices[0].faults.clear();
+  EXPECT_EQ(Lines(PollAt(10), "atlas_npu_fault"), before);
 }
 
 TEST_F(NpuStateTest, AFaultKeepsItsSeverityWhileItsEventsCannotBeRead) {

@@ -114,6 +114,26 @@ TEST_F(NpuStateTest, FaultEventsAreCountedAcrossATimeWithoutAnswers) {
   EXPECT_THAT(text, Not(HasSubstr("severity=\"unknown\"")));
 }
 
+TEST_F(NpuStateTest, CodesThatAreNotAmongTheFaultsCount) {
+  const std::string raised =
+      "atlas_npu_fault_events_total{npu=\"0\",severity=\"unknown\",assertion=\"raised\"} ";
+  const std::string active = "atlas_npu_faults_active{npu=\"0\",severity=\"unknown\"} ";
+  Start(1);
+  EXPECT_THAT(PollAt(0), Not(HasSubstr("severity=\"unknown\"")));
+  fake->devices[0].error_codes = {0x80E18005, 0x81078603};
+  std::string text = PollAt(10);
+  EXPECT_THAT(text, HasSubstr(raised + "2\n"));
+  EXPECT_THAT(text, HasSubstr(active + "2\n"));
+  // A driver that has no other list: the lines are there, also without a fault.
+  fake->codes["current_faults"] = abi::kDcmiNotSupported;
+  fake->devices[0].error_codes.clear();
+  text = PollAt(20);
+  EXPECT_THAT(text, HasSubstr(raised + "2\n"));
+  EXPECT_THAT(text, HasSubstr(active + "0\n"));
+  EXPECT_THAT(text, HasSubstr("severity=\"unknown\",assertion=\"recovered\"} 2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("severity=\"critical\"")));
+}
+
 TEST_F(NpuStateTest, NonsenseOfTheNetworkPortIsAbsent) {
   fake.emplace(1);
   FakeDcmiDevice& d = fake->devices[0];

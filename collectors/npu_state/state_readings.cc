@@ -10,7 +10,7 @@
 namespace profd {
 namespace {
 
-// By number; the last one for faults the driver lists without a severity.
+// By number; the last one for faults without a severity: codes that are not among the events.
 constexpr std::array<std::string_view, 5> kSeverities = {"warning", "minor", "major", "critical",
                                                          "unknown"};
 constexpr size_t kUnknownSeverity = 4;
@@ -30,6 +30,12 @@ std::string NumaNode(const RootedFs& sys, const DcmiDevice& device) {
   int node = -1;
   if (!text.ok() || !ParseNumber(Trim(*text), &node) || node < 0) return {};
   return std::to_string(node);
+}
+
+// A severity no driver knows gets a line only when one turns up, or if codes are all there is.
+bool IsShown(size_t severity, uint64_t count, bool events_known, bool codes_known) {
+  if (severity != kUnknownSeverity) return events_known;
+  return events_known ? count > 0 : codes_known;
 }
 
 }  // namespace
@@ -83,24 +89,29 @@ DcmiAnswer<unsigned> StateReadings::Medium(DevicePass& pass) {
 
 void StateReadings::ReadFaults(DevicePass& pass) {
   constexpr MetricId kFault = MetricByName("atlas_npu_fault_active");
-  auto events = pass.Ask(&DcmiService::CurrentFaults);
   auto codes = pass.Ask(&DcmiService::ErrorCodes);
-  std::array<unsigned, 4> counts{};
+  auto events = pass.Ask(&DcmiService::CurrentFaults);
+  std::array<unsigned, kDcmiSeverities> counts{};
   faults_.BeginRound();
   auto emit = [&](uint32_t code, size_t severity, std::string_view name) {
-    if (faults_.Seen({code, severity})) return;
+    if (faults_.Seen({code, severity})) return false;
     const SeriesId series = faults_.Use({code, severity}, kFault, [&] {
       return std::array<std::string, 3>{fmt::format("0x{:08X}", code),
                                         std::string(kSeverities[severity]), std::string(name)};
     });
     pass.Emit(series, 1);
+    return true;
   };
-  // Without a list of events, faults that are still active keep what the last one said of them.
+  // Faults that are still active keep what the last list of events said of them.
   auto with_severity = [&](uint32_t code) {
     bool known = false;
+    for (size_t i = 0; i < kUnknownSeverity; ++i) known = known || faults_.Seen({code, i});
+    if (known) return true;
     for (size_t i = 0; i < kUnknownSeverity; ++i) {
-      if (!events.ok() && faults_.Knows({code, i})) emit(code, i, "");
-      known = known || faults_.Seen({code, i});
+      if (!faults_.Knows({code, i})) continue;
+      emit(code, i, "");
+      ++counts[i];
+      known = true;
     }
     return known;
   };
@@ -108,26 +119,27 @@ void StateReadings::ReadFaults(DevicePass& pass) {
     const DcmiFault& fault = events.value.faults[i];
     if (fault.assertion != kRaised) continue;
     const size_t severity = std::min<size_t>(fault.severity, kUnknownSeverity);
-    if (severity < counts.size()) ++counts[severity];
+    ++counts[severity];
     emit(fault.code, severity, fault.name.data());
   }
   for (size_t i = 0; codes.ok() && i < codes.value.count; ++i) {
-    if (!with_severity(codes.value.codes[i])) emit(codes.value.codes[i], kUnknownSeverity, "");
+    const uint32_t code = codes.value.codes[i];
+    if (!with_severity(code) && emit(code, kUnknownSeverity, "")) ++counts[kUnknownSeverity];
   }
   faults_.EndRound();
-  for (size_t i = 0; i < counts.size(); ++i) pass.Put(fault_counts_[i], events.ok(), counts[i]);
-  PutFaultEvents(pass, events.ok());
+  for (size_t i = 0; i < counts.size(); ++i) {
+    pass.Put(fault_counts_[i], IsShown(i, counts[i], events.ok(), codes.ok()), counts[i]);
+  }
+  PutFaultEvents(pass, events.ok(), codes.ok());
 }
 
-void StateReadings::PutFaultEvents(DevicePass& pass, bool known) {
+void StateReadings::PutFaultEvents(DevicePass& pass, bool events_known, bool codes_known) {
   if (pass.abandoned()) return;
-  const DcmiFaultEventCounts counts =
-      known ? pass.dcmi().FaultEvents(pass.device()) : DcmiFaultEventCounts{};
+  const DcmiFaultEventCounts counts = pass.dcmi().FaultEvents(pass.device());
   for (size_t severity = 0; severity < kDcmiSeverities; ++severity) {
     for (size_t change = 0; change < kDcmiFaultChanges; ++change) {
       const uint64_t count = counts[severity][change];
-      // A severity no driver knows gets a line only when one turns up.
-      const bool shown = known && (severity != kUnknownSeverity || count > 0);
+      const bool shown = IsShown(severity, count, events_known, codes_known);
       pass.PutCount(fault_events_[severity][change], shown, count);
     }
   }

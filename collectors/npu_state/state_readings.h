@@ -29,14 +29,14 @@ class StateReadings {
   };
 
   void ReadFaults(DevicePass& pass);
-  void PutFaultEvents(DevicePass& pass, bool known);
+  void PutFaultEvents(DevicePass& pass, bool events_known, bool codes_known);
   void ReadProcesses(DevicePass& pass);
   void ReadTopology(DevicePass& pass, std::span<const DcmiDevice> all);
 
   SlotOwner& owner_;
   SeriesId info_ = kNoSeries;
   SeriesSlot health_{MetricByName("atlas_npu_health_status")};
-  std::array<SeriesSlot, 4> fault_counts_;
+  std::array<SeriesSlot, kDcmiSeverities> fault_counts_;
   std::array<std::array<SeriesSlot, kDcmiFaultChanges>, kDcmiSeverities> fault_events_;
   SeriesSlot process_count_{MetricByName("atlas_npu_processes")};
   ComingAndGoing<std::pair<uint32_t, size_t>> faults_;  // code, severity
