@@ -196,6 +196,12 @@ std::string UnknownClocksText(int device) {
   return fmt::format("the clocks of device {} could not be read; its timestamps are off by an unknown amount", device);
 }
 
+std::string UnknownCounterText(int device) {
+  return fmt::format("the driver has no counter (SYS_COUNT) of device {}; AI Core frequency, QoS, SoC and task records, which are "
+                     "timed by it, are off by an unknown amount",
+                     device);
+}
+
 bool CountClocksBack(int device, Manifest* manifest) {
   const ManifestClock* host = nullptr;
   const ManifestClock* first = nullptr;
@@ -208,7 +214,8 @@ bool CountClocksBack(int device, Manifest* manifest) {
   if (host == nullptr || first == nullptr || known == manifest->devices.end() || known->counter_hz <= 0) return false;
   DumpClocks start = first->clocks;
   const int64_t back_ns = start.host_ns - host->clocks.host_ns;
-  const auto cycles = static_cast<uint64_t>(std::max(0.0, static_cast<double>(back_ns) * known->counter_hz / 1e9));
+  const bool counts = start.device_count != 0;
+  const auto cycles = static_cast<uint64_t>(counts ? std::max(0.0, static_cast<double>(back_ns) * known->counter_hz / 1e9) : 0);
   if (back_ns < 0 || start.device_ns < back_ns || start.device_count < cycles) return false;
   start.host_ns = host->clocks.host_ns;
   start.host_count = host->clocks.host_count;
@@ -218,6 +225,7 @@ bool CountClocksBack(int device, Manifest* manifest) {
   std::erase(manifest->warnings, UnknownClocksText(device));
   manifest->warnings.push_back(fmt::format("the clocks of device {} could not be read at the start; they are counted back from {:.1f} s later",
                                            device, static_cast<double>(back_ns) / 1e9));
+  if (!counts) manifest->warnings.push_back(UnknownCounterText(device));
   return true;
 }
 

@@ -217,6 +217,19 @@ TEST(ManifestTest, ClocksAreNotCountedBackBeyondTheirBegin) {
   ASSERT_TRUE(CountClocksBack(3, &manifest));
   EXPECT_EQ(manifest.clocks.back(), (ManifestClock{3, "start", {5'000'000'000, 100, 0, 750'000'000, 9}}));
   EXPECT_FALSE(CountClocksBack(3, &manifest));
+  EXPECT_EQ(manifest.warnings.size(), 1u);
+}
+
+TEST(ManifestTest, ClocksAreCountedBackWithoutACounter) {
+  Manifest manifest;
+  manifest.devices.emplace_back().id = 3;
+  manifest.devices.back().counter_hz = 50e6;
+  manifest.clocks = {{-1, "start", {5'000'000'000, 100}}, {3, "periodic", {8'000'000'000, 400, 4'000'000'000, 0, 9}}};
+  manifest.warnings = {UnknownClocksText(3)};
+  ASSERT_TRUE(CountClocksBack(3, &manifest));
+  EXPECT_EQ(manifest.clocks.back(), (ManifestClock{3, "start", {5'000'000'000, 100, 1'000'000'000, 0, 9}}));
+  EXPECT_THAT(manifest.warnings, testing::ElementsAre(testing::HasSubstr("counted back from 3.0 s later"),
+                                                      UnknownCounterText(3)));
 }
 
 // A driver that loses records at each stop of a channel is not a longer and longer list.

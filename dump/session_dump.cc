@@ -107,6 +107,8 @@ Status SessionDump::WriteClocks(DataFolder& folder, const std::optional<DumpCloc
     // The analyser gives up, or grows without bound, without the device's clocks. Let it take the
     // device's clock for the host's.
     manifest_.warnings.push_back(UnknownClocksText(folder.device));
+  } else if (known->device_count == 0) {
+    manifest_.warnings.push_back(UnknownCounterText(folder.device));
   }
   RETURN_IF_ERROR(folders_.WriteControl(folder, "host_start.log", HostStartLog(clocks, folder.device)));
   return folders_.WriteControl(folder, "dev_start.log", DevStartLog(clocks));

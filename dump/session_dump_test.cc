@@ -425,6 +425,13 @@ TEST_F(SessionDumpTest, ADeviceWithoutClocksIsWarnedAbout) {
   EXPECT_THAT(ManifestNow().warnings, Not(Contains(HasSubstr("unknown amount"))));
 }
 
+TEST_F(SessionDumpTest, ADeviceWithoutACounterIsWarnedAbout) {
+  SessionDumpOptions options = Options();
+  options.devices[0].clocks->device_count = 0;
+  std::unique_ptr<SessionDump> dump = Make(options);
+  EXPECT_THAT(ManifestNow().warnings, Contains(HasSubstr("no counter (SYS_COUNT) of device 0")));
+}
+
 TEST_F(SessionDumpTest, TheReaderServesFilesAndOnlyThem) {
   std::unique_ptr<SessionDump> dump = Make(Options());
   ASSERT_TRUE(dump->AppendHostFile("host_cpu.data", "hello\n").ok());

@@ -70,7 +70,7 @@ class ClockCheck {
       if (b.host_ns - a.host_ns < kShortNs) continue;
       const auto host = static_cast<double>(b.host_ns - a.host_ns);
       CheckRate(where, "clock", static_cast<double>(b.device_ns - a.device_ns) / host);
-      if (counter_hz > 0) {
+      if (counter_hz > 0 && b.device_count != 0) {
         const auto cycles = static_cast<double>(b.device_count - a.device_count);
         CheckRate(where, "counter", cycles * 1e9 / counter_hz / host);
       }

@@ -319,6 +319,17 @@ TEST_F(VerifyTest, ClockPairsMayBeListedInAnyOrder) {
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
+TEST_F(VerifyTest, ADeviceMayHaveNoCounter) {
+  Write(0, 200);
+  auto& clocks = dump_->manifest().clocks;
+  for (ManifestClock& pair : clocks) {
+    if (pair.device == 0) pair.clocks.device_count = 0;
+  }
+  clocks.push_back({.device = 0, .when = "stop", .clocks = {kStartNs + 2 * kNsPerSecond, 2000, 79 * kNsPerSecond, 0, 100}});
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()), Not(Contains(HasSubstr("counter runs"))));
+}
+
 TEST_F(VerifyTest, OtherDirectoriesAreNotDumps) {
   fs::create_directories(temp_.path() + "/other");
   Result<VerifyReport> report =

@@ -40,7 +40,7 @@ bool ClockTrack::At(int64_t host_ns, double device_counter_hz, double host_count
     int64_t by = host_ns - out->host_ns;
     out->host_ns = host_ns;
     if (out->device_ns != 0) out->device_ns += by;
-    out->device_count = Moved(out->device_count, Scaled(by, device_counter_hz / 1e9));
+    if (out->device_count != 0) out->device_count = Moved(out->device_count, Scaled(by, device_counter_hz / 1e9));
     out->host_count = Moved(out->host_count, Scaled(by, host_counter_hz / 1e9));
     return true;
   }

@@ -343,6 +343,11 @@ TEST(ClockTrack, OnePairAndAReset) {
   ASSERT_TRUE(track.At(99 * kSecond, 50e6, 100e6, &out));
   EXPECT_EQ(out.device_ns, 49 * kSecond);
   EXPECT_EQ(out.device_count, 950'000'000u);
+  ClockTrack uncounted;  // by a driver without the counter
+  uncounted.Add({.host_ns = 100 * kSecond, .device_ns = 50 * kSecond});
+  ASSERT_TRUE(uncounted.At(101 * kSecond, 50e6, 100e6, &out));
+  EXPECT_EQ(out.device_ns, 51 * kSecond);
+  EXPECT_EQ(out.device_count, 0u);
   // The card was reset: its clock begins anew.
   p.host_ns = 110 * kSecond;
   p.device_ns = kSecond;
