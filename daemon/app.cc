@@ -214,7 +214,8 @@ void App::Impl::EverySecond() {
   if (recorder != nullptr) recorder->Tick();
   if (advisor != nullptr) advisor->Tick();
   overhead->Tick(options.config.overhead_max_daemon_permille);
-  if (health->Update(DriverFacts(*node, *arbiter, options.config.metrics_disable))) web->Outdate();
+  const std::vector<std::string>& off = options.config.metrics_disable;
+  if (health->Update(DriverFacts(*node, *arbiter, off), DcmiOnlyFacts(*node, off))) web->Outdate();
   UpdateSelfMetrics();
   ShowPage();
   memory.Tick(live->ended_total() + jobs->table().detached_total(), clock.SteadyNs(), &node->pool());

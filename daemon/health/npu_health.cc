@@ -50,19 +50,23 @@ void Log(const HealthChange& change) {
 
 }  // namespace
 
-bool NpuHealth::Update(std::vector<HealthFacts> facts) {
+bool NpuHealth::Update(std::vector<HealthFacts> facts, std::vector<HealthFacts> dcmi_only) {
   DCHECK_ON(control_);
   const int64_t now = clock_.MonotonicRawNs();
   AddStoredFacts(store_, now, &facts);
+  AddStoredFacts(store_, now, &dcmi_only);
   const std::vector<HealthChange> changes = board_.Update(std::move(facts), clock_.WallNs());
   for (const HealthChange& change : changes) Log(change);
-  for (const auto& [device, record] : board_.devices()) {
-    auto [series, is_new] = verdict_series_.try_emplace(device, kNoSeries);
-    if (is_new) series->second = store_.Intern(kVerdict, device);
-    const Sample sample{series->second, now, static_cast<double>(record.health.verdict)};
-    store_.Write(std::span(&sample, 1));
-  }
+  for (const auto& [device, record] : board_.devices()) Write(device, record.health.verdict, now);
+  for (const HealthFacts& one : dcmi_only) Write(one.device, Judge(one).verdict, now);
   return !changes.empty();
+}
+
+void NpuHealth::Write(int device, Verdict verdict, int64_t now_ns) {
+  auto [series, is_new] = verdict_series_.try_emplace(device, kNoSeries);
+  if (is_new) series->second = store_.Intern(kVerdict, device);
+  const Sample sample{series->second, now_ns, static_cast<double>(verdict)};
+  store_.Write(std::span(&sample, 1));
 }
 
 const DeviceRecord* NpuHealth::Of(int device) const {

@@ -23,8 +23,9 @@ class NpuHealth {
   // The references outlive the object.
   NpuHealth(const Strand& control, MetricStore& store, const Clock& clock) : control_(control), store_(store), clock_(clock) {}
 
-  // `facts`: of each device what the driver reports. True: something has changed.
-  bool Update(std::vector<HealthFacts> facts);
+  // `facts`: of each device what the driver reports. `dcmi_only`: of those that cannot be profiled because the HAL does
+  // not list them, which are not the node's, but have the metric. True: something has changed.
+  bool Update(std::vector<HealthFacts> facts, std::vector<HealthFacts> dcmi_only = {});
 
   // Null before the first update.
   const DeviceRecord* Of(int device) const;
@@ -34,6 +35,8 @@ class NpuHealth {
   void Describe(const std::string& driver_problem, v1::Node* out) const;
 
  private:
+  void Write(int device, Verdict verdict, int64_t now_ns);
+
   const Strand& control_;
   MetricStore& store_;
   const Clock& clock_;

@@ -52,6 +52,18 @@ TEST_F(NpuHealthTest, NodeWithoutNpusHasTheReason) {
   EXPECT_THAT(node.health().reasons(), ElementsAre("no usable NPU: no libascend_hal.so"));
 }
 
+// NPUs that libdcmi knows, on a node without libascend_hal.so.
+TEST_F(NpuHealthTest, NpusOfDcmiAloneHaveTheMetricOnly) {
+  HealthFacts well{.device = 0, .up = true, .health_status = 0};
+  HealthFacts alarm{.device = 1, .up = true, .health_status = 2};
+  EXPECT_FALSE(health_.Update({}, {well, alarm}));
+  EXPECT_THAT(Verdicts(), ElementsAre(Pair(0, 0), Pair(1, 2)));
+  EXPECT_EQ(health_.Of(1), nullptr);
+  v1::Node node;
+  health_.Describe("no libascend_hal.so", &node);
+  EXPECT_THAT(node.health().flags(), ElementsAre(v1::Health::FLAG_NO_NPU));
+}
+
 TEST_F(NpuHealthTest, NpuThatIsDownIsSeenByAllWhoAsk) {
   EXPECT_FALSE(health_.IsDown(1));
   Update("");

@@ -74,10 +74,17 @@ void DescribeDevice(const Node& node, const DeviceInfo& device, const ChannelArb
   }
 }
 
+bool IsStuckInDcmi(const Node& node, int physical_id) {
+  const std::vector<DcmiStuckCall> calls = node.dcmi_or_null()->StuckCalls(node.host().clock.SteadyNs());
+  return std::ranges::find(calls, physical_id, &DcmiStuckCall::physical_id) != calls.end();
+}
+
+bool ReadsState(const std::vector<std::string>& off) { return std::ranges::count(off, "npu_state") == 0; }
+constexpr std::string_view kStateOff = "metrics.disable has npu_state";
+
 // Both driver libraries may have noticed; DCMI's text has what to do.
 HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const ChannelArbiter& arbiter, bool reads_state) {
   HealthFacts facts{.device = device.id, .npu = std::to_string(device.physical_id)};
-  const int64_t now = node.host().clock.SteadyNs();
   auto add = [&facts](const std::string& problem) {
     if (problem.empty()) return;
     facts.problem += (facts.problem.empty() ? "" : "; ") + problem;
@@ -96,17 +103,14 @@ HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const Chan
     add(node.DcmiProblemOf(device));
   }
   if (dcmi != nullptr) {
-    if (dcmi->HangsSilently(device.id)) facts.hangs = true;
-    for (const DcmiStuckCall& call : dcmi->StuckCalls(now)) {
-      if (call.physical_id == device.physical_id) facts.hangs = true;
-    }
+    if (dcmi->HangsSilently(device.id) || IsStuckInDcmi(node, device.physical_id)) facts.hangs = true;
   }
   if (dcmi == nullptr) {
     facts.not_read = node.report().dcmi_error();
   } else if (dcmi->FindByLogicalId(device.id) == nullptr) {
     facts.not_read = "libdcmi does not list it";
   } else if (!reads_state) {
-    facts.not_read = "metrics.disable has npu_state";
+    facts.not_read = kStateOff;
   }
   return facts;
 }
@@ -114,9 +118,22 @@ HealthFacts HealthFactsOf(const Node& node, const DeviceInfo& device, const Chan
 }  // namespace
 
 std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter, const std::vector<std::string>& off) {
-  const bool reads_state = std::ranges::count(off, "npu_state") == 0;
   std::vector<HealthFacts> all;
-  for (const DeviceInfo& device : node.host().devices) all.push_back(HealthFactsOf(node, device, arbiter, reads_state));
+  for (const DeviceInfo& device : node.host().devices) {
+    all.push_back(HealthFactsOf(node, device, arbiter, ReadsState(off)));
+  }
+  return all;
+}
+
+std::vector<HealthFacts> DcmiOnlyFacts(const Node& node, const std::vector<std::string>& off) {
+  std::vector<HealthFacts> all;
+  for (const DcmiDevice* device : node.DcmiOnlyDevices()) {
+    HealthFacts& facts = all.emplace_back();
+    facts.device = device->logical_id;
+    facts.problem = node.dcmi_or_null()->ProblemOf(*device, node.host().clock.SteadyNs());
+    facts.hangs = IsStuckInDcmi(node, device->physical_id);
+    if (!ReadsState(off)) facts.not_read = kStateOff;
+  }
   return all;
 }
 
@@ -208,10 +225,7 @@ void UpdateNodeMetrics(const Node& node, SelfMetrics* self) {
   }
   if (node.dcmi_or_null() == nullptr) return;
   for (const DcmiDevice& device : node.dcmi_or_null()->devices()) {
-    bool stuck = false;
-    for (const DcmiStuckCall& call : node.dcmi_or_null()->StuckCalls(node.host().clock.SteadyNs())) {
-      stuck = stuck || call.physical_id == device.physical_id;
-    }
+    const bool stuck = IsStuckInDcmi(node, device.physical_id);
     self->Set(MetricByName("profd_device_stuck"), stuck ? 1 : 0, std::to_string(device.physical_id), "dcmi");
   }
   for (const DeviceInfo& device : node.host().devices) {

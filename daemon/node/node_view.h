@@ -13,6 +13,8 @@ namespace profd {
 
 // What both driver libraries report of each device. `off`: metrics.disable, here and below.
 std::vector<HealthFacts> DriverFacts(const Node& node, const ChannelArbiter& arbiter, const std::vector<std::string>& off);
+// Of the NPUs that libdcmi alone lists.
+std::vector<HealthFacts> DcmiOnlyFacts(const Node& node, const std::vector<std::string>& off);
 
 void DescribeDevices(const Node& node, const ChannelArbiter& arbiter, const NpuHealth& health, v1::Node* out);
 void DescribeCollectors(const Node& node, const CollectorStatsTable& stats, const std::vector<std::string>& off,

@@ -102,6 +102,18 @@ class Health(unittest.TestCase):
         self.assertIn("hccs 1", text)
 
 
+class WithoutHal(unittest.TestCase):
+    def test_what_libdcmi_knows_is_judged_for_the_metric(self):
+        with Daemon(node(5, FAULTS), config={"driver": {"stuck_after_ms": 1000}},
+                    args=("--hal-library", "/nonexistent/libascend_hal.so")) as daemon:
+            def verdicts():
+                return {device: daemon.metric("atlas_npu_verdict", npu=str(device)) for device in WANT}
+            eventually(lambda: verdicts() == {device: NUMBERS[want] for device, want in WANT.items()}, 60,
+                       what="every NPU is judged")
+            health = daemon.ctl("health", expect=9)
+            self.assertEqual((health["verdict"], health["devices"]), ("unknown", []))
+
+
 class ComesBack(unittest.TestCase):
     def test_a_card_that_drops_and_returns(self):
         faults = [{"kind": "card_drop", "at": 3, "for": 4, "device": 1, "mode": "missing"}]
