@@ -93,9 +93,12 @@ struct ActivityBatch {
 class JobWatcher {
  public:
   virtual void OnStep(uint64_t /*attach_id*/, const attach::StepReport& /*report*/) {}
-  // Processes that attached, and ended (crashed: without Bye, killed or not).
+  // Processes that attached, and went (in good order: with Bye).
   virtual void OnAttached(const TrainingProcess& /*process*/) {}
   virtual void OnDetached(const TrainingProcess& /*process*/, bool /*in_good_order*/) {}
+  // After OnDetached, up to a minute later: one that went without Bye, killed or not, has ended. It had not only lost
+  // its connection.
+  virtual void OnCrashed(const TrainingProcess& /*process*/) {}
   // Whose marks and activity are wanted. At most a few times a second each; names and losses are in the frames, too.
   virtual bool Wants(uint64_t /*attach_id*/) const { return false; }
   virtual void OnMarks(const MarkBatch& /*batch*/) {}

@@ -74,8 +74,10 @@ void JobTable::Detach(uint64_t attach_id, bool in_good_order) {
   TrainingProcess process = std::move(attached_.find(attach_id)->second.process);
   attached_.erase(attach_id);
   ForWatchers([&](JobWatcher& watcher) { watcher.OnDetached(process, in_good_order); });
-  bool lives = deps_.processes.StartTimeOf(process.pid) == process.start_ticks;
-  if (in_good_order || !lives || silent_.size() == kMaxSilent) return;
+  if (in_good_order) return;
+  if (!Lives(process)) return ForWatchers([&](JobWatcher& watcher) { watcher.OnCrashed(process); });
+  const bool again = std::ranges::any_of(attached_, [&](const auto& one) { return IsSame(one.second.process, process); });
+  if (again || silent_.size() == kMaxSilent) return;
   process.attach_id = 0;
   process.silent_since_ns = deps_.clock.MonotonicRawNs();
   silent_.push_back(std::move(process));
@@ -160,10 +162,19 @@ void JobTable::Tick() {
   for (auto& [id, entry] : attached_) {
     if (entry.window != nullptr) entry.window->Advance(now);
   }
+  std::vector<TrainingProcess> ended;
   std::erase_if(silent_, [&](const TrainingProcess& process) {
-    return now - process.silent_since_ns > kSilentNs ||
-           deps_.processes.StartTimeOf(process.pid) != process.start_ticks;
+    if (Lives(process)) return now - process.silent_since_ns > kSilentNs;
+    ended.push_back(process);
+    return true;
   });
+  for (const TrainingProcess& process : ended) {
+    ForWatchers([&](JobWatcher& watcher) { watcher.OnCrashed(process); });
+  }
+}
+
+bool JobTable::Lives(const TrainingProcess& process) const {
+  return deps_.processes.StartTimeOf(process.pid) == process.start_ticks;
 }
 
 std::vector<TrainingProcess> JobTable::Processes() const {

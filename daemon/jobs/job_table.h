@@ -125,6 +125,7 @@ class JobTable final : public JobDirectory {
       if (!watching->gone) call(*watching->watcher);
     }
   }
+  bool Lives(const TrainingProcess& process) const;
   void Arm();
   void Round();
   bool Wanted(uint64_t attach_id) const;

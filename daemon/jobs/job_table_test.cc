@@ -25,12 +25,13 @@ struct TestWatcher final : JobWatcher {
   void OnStep(uint64_t id, const attach::StepReport& report) override { if (on_step) on_step(id, report); }
   void OnAttached(const TrainingProcess& process) override { if (on_attached) on_attached(process); }
   void OnDetached(const TrainingProcess& process, bool good) override { if (on_detached) on_detached(process, good); }
+  void OnCrashed(const TrainingProcess& process) override { if (on_crashed) on_crashed(process); }
   bool Wants(uint64_t id) const override { return wants && wants(id); }
   void OnMarks(const MarkBatch& batch) override { if (on_marks) on_marks(batch); }
   void OnCollector(uint64_t, const attach::CollectorReport& report) override { if (on_collector) on_collector(report); }
   bool OnFiles(uint64_t, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> d) override { return on_files && on_files(report, std::move(d)); }
   std::function<void(uint64_t, const attach::StepReport&)> on_step;
-  std::function<void(const TrainingProcess&)> on_attached;
+  std::function<void(const TrainingProcess&)> on_attached, on_crashed;
   std::function<void(const TrainingProcess&, bool)> on_detached;
   std::function<bool(uint64_t)> wants;
   std::function<void(const MarkBatch&)> on_marks;
@@ -185,12 +186,13 @@ TEST_F(JobTableTest, ABrokenRingIsSaidAndLeftAlone) {
 }
 
 TEST_F(JobTableTest, LostConnectionsLeaveASilentProcess) {
-  Enter(1, 11);
-  Enter(2, 12);
-  Enter(3, 13);
+  std::vector<pid_t> crashed;
+  TestWatcher watcher;
+  watcher.on_crashed = [&](const TrainingProcess& process) { crashed.push_back(process.pid); };
+  auto handle = table_.Watch(&watcher);
+  for (uint64_t id : {1u, 2u, 3u}) Enter(id, static_cast<pid_t>(10 + id));
   processes_.alive.erase(12);
-  table_.Detach(1, false);
-  table_.Detach(2, false);
+  for (uint64_t id : {1u, 2u}) table_.Detach(id, false);
   table_.Detach(3, true);
   std::vector<TrainingProcess> all = table_.Processes();
   ASSERT_EQ(all.size(), 1u);
@@ -208,10 +210,14 @@ TEST_F(JobTableTest, LostConnectionsLeaveASilentProcess) {
   table_.Tick();
   EXPECT_TRUE(table_.Processes().empty());
   Enter(5, 15);
+  Enter(6, 15);  // back before the end of its first connection was seen
   table_.Detach(5, false);
+  EXPECT_EQ(table_.Processes().size(), 1u);
+  table_.Detach(6, false);
   clock_.Advance(61 * kNsPerSecond);
   table_.Tick();
   EXPECT_TRUE(table_.Processes().empty());
+  EXPECT_EQ(crashed, (std::vector<pid_t>{12, 11}));
 }
 
 TEST_F(JobTableTest, DeviceUsersFillGapsOnly) {

@@ -151,6 +151,7 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   // JobWatcher:
   void OnAttached(const TrainingProcess& process) override;
   void OnDetached(const TrainingProcess& process, bool in_good_order) override;
+  void OnCrashed(const TrainingProcess& process) override;
   bool Wants(uint64_t attach_id) const override;
   void OnMarks(const MarkBatch& batch) override;
   void OnActivity(const ActivityBatch& batch) override;

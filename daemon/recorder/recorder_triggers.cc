@@ -64,7 +64,11 @@ void FlightRecorder::OnAttached(const TrainingProcess& process) {
 
 void FlightRecorder::OnDetached(const TrainingProcess& process, bool in_good_order) {
   if (activity_ != nullptr) activity_->OnGone(process.attach_id, in_good_order, deps_.session.host.clock.MonotonicRawNs());
-  Fire(watch_.OnGone(static_cast<uint64_t>(process.pid), in_good_order, Who(process), process.job_id));
+  watch_.OnGone(static_cast<uint64_t>(process.pid));
+}
+
+void FlightRecorder::OnCrashed(const TrainingProcess& process) {
+  Fire(watch_.OnCrashed(Who(process), process.job_id));
 }
 
 // Steps come through the rings with their own time.

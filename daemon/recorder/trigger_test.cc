@@ -289,14 +289,12 @@ TEST_F(TriggerWatchTest, Advice) {
 
 TEST_F(TriggerWatchTest, Crashes) {
   Watch({"crash"});
-  watch_.Name(5, "pid 42", "j1");
-  EXPECT_THAT(watch_.OnGone(5, true, "pid 42", "j1"), IsEmpty());
-  std::vector<Firing> fired = watch_.OnGone(7, false, "pid 43", "j2");
+  std::vector<Firing> fired = watch_.OnCrashed("pid 43", "j2");
   ASSERT_THAT(fired, SizeIs(1));
   EXPECT_EQ(fired[0].kind, TriggerKind::kCrash);
   EXPECT_EQ(fired[0].job_id, "j2");
   Watch({"error_code"});
-  EXPECT_THAT(watch_.OnGone(7, false, "pid 43", "j2"), IsEmpty());
+  EXPECT_THAT(watch_.OnCrashed("pid 43", "j2"), IsEmpty());
 }
 
 }  // namespace

@@ -183,11 +183,8 @@ std::vector<Firing> TriggerWatch::LookAtSteps(int64_t now_ns) {
   return out;
 }
 
-std::vector<Firing> TriggerWatch::OnGone(uint64_t id, bool in_good_order, const std::string& who,
-                                         const std::string& job_id) {
+std::vector<Firing> TriggerWatch::OnCrashed(const std::string& who, const std::string& job_id) const {
   std::vector<Firing> out;
-  processes_.erase(id);
-  if (in_good_order) return out;
   for (const Trigger& trigger : triggers_) {
     if (trigger.kind != TriggerKind::kCrash) continue;
     out.push_back({trigger.kind, trigger.text, who + " ended without having detached", job_id});

@@ -50,9 +50,10 @@ class TriggerWatch {
   std::vector<Firing> OnStep(uint64_t process, int64_t step, bool begin, int64_t now_ns);
   // Steps that have not ended in time; about once a second.
   std::vector<Firing> LookAtSteps(int64_t now_ns);
-  // A process went; `who` names it.
-  std::vector<Firing> OnGone(uint64_t process, bool in_good_order, const std::string& who,
-                             const std::string& job_id);
+  // A process went.
+  void OnGone(uint64_t process) { processes_.erase(process); }
+  // It has ended without having detached; `who` names it.
+  std::vector<Firing> OnCrashed(const std::string& who, const std::string& job_id) const;
   // A live check has found something.
   std::vector<Firing> OnAdvice(std::string_view check, const std::string& what, const std::string& job_id) const;
   // What OnStep's firings call the process; before its first step.

@@ -3,11 +3,15 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 from attach_client import Client, Ring, raw_ns
 from profd_harness import eventually, main, scaled
 from test_recorder import RecorderCase, until_held
 from text_files import read_json
+
+HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 
 
 class Triggers(RecorderCase):
@@ -101,7 +105,15 @@ class Processes(RecorderCase):
     def test_crash(self):
         until_held(self.daemon, 1)
         self.client().attach(job_id="fine", rank=0).bye()
-        self.client().attach(job_id="crashed", rank=3).close()
+        # This process lost its connection, and still runs.
+        self.client().attach(job_id="cut-off", rank=1).close()
+        code = ("import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+                "from attach_client import Client\n"
+                "Client(sys.argv[2]).attach(job_id='crashed', rank=3)\n"
+                "os.kill(os.getpid(), signal.SIGKILL)\n")
+        ended = subprocess.run([sys.executable, "-c", code, HARNESS, os.path.join(self.daemon.base, "attach.sock")],
+                               check=False, timeout=scaled(60))
+        self.assertEqual(ended.returncode, -signal.SIGKILL)
         found = eventually(lambda: self.labelled("crash"), what="a dump of the crash")
         self.assertEqual(found[0]["job_id"], "crashed")
         self.assertIn("rank 3", found[0]["reason"])
