@@ -258,11 +258,11 @@ Table Table::Part(size_t from, size_t to) const {
 }
 
 void Table::PrintInParts(std::ostream& out, bool color, std::string_view indent, size_t columns) const {
-  const size_t room = columns - std::min(columns, indent.size());
-  const auto fits = [room](const Table& part) {
+  const size_t width_left = columns - std::min(columns, indent.size());
+  const auto fits = [width_left](const Table& part) {
     size_t all = 0;
-    for (const size_t width : part.Widths(room)) all += width + kBetween;
-    return all <= room + kBetween;
+    for (const size_t width : part.Widths(width_left)) all += width + kBetween;
+    return all <= width_left + kBetween;
   };
   if (columns == 0 || headers_.size() < 2) return Print(out, color, indent, columns);
   for (size_t from = 1; from < headers_.size();) {

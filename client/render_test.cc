@@ -100,7 +100,7 @@ TEST(Table, FitsIntoATerminal) {
   EXPECT_THAT(all.str(), ::testing::HasSubstr("aclnnMaxPool2dWithMask_MaxPoolWithArgmaxV1  1234567.891"));
 }
 
-// Numbers are not cut: columns without room follow below.
+// Numbers are not cut: columns that do not fit follow below.
 TEST(Table, IsPrintedInPartsWhereItIsTooWide) {
   Table table({"TYPE", ">TOTAL", ">BASELINE_TOTAL", "CORE", ">RATIO"});
   table.AddRow({"MatMulV2", "1234.5", "1000.25", "AI_CORE", "0.81"});

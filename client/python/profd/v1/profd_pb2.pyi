@@ -497,10 +497,11 @@ class DriverInfo(_message.Message):
     def __init__(self, hal_path: _Optional[str] = ..., dcmi_path: _Optional[str] = ..., hal_error: _Optional[str] = ..., dcmi_error: _Optional[str] = ..., hal_api_version: _Optional[int] = ..., dcmi_version: _Optional[str] = ..., driver_version: _Optional[str] = ..., missing_symbols: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Dump(_message.Message):
-    __slots__ = ["archive", "bytes", "ended_ns", "job_id", "name", "pinned", "segment", "session_id", "started_ns", "state", "uid"]
+    __slots__ = ["archive", "bytes", "ended_ns", "fleet_id", "job_id", "name", "pinned", "segment", "session_id", "started_ns", "state", "uid"]
     ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     ENDED_NS_FIELD_NUMBER: _ClassVar[int]
+    FLEET_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
@@ -512,6 +513,7 @@ class Dump(_message.Message):
     archive: ArchiveState
     bytes: int
     ended_ns: int
+    fleet_id: str
     job_id: str
     name: str
     pinned: bool
@@ -520,7 +522,7 @@ class Dump(_message.Message):
     started_ns: int
     state: Session.State
     uid: int
-    def __init__(self, name: _Optional[str] = ..., uid: _Optional[int] = ..., session_id: _Optional[str] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., pinned: bool = ..., segment: _Optional[int] = ..., archive: _Optional[_Union[ArchiveState, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., uid: _Optional[int] = ..., session_id: _Optional[str] = ..., job_id: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., pinned: bool = ..., segment: _Optional[int] = ..., archive: _Optional[_Union[ArchiveState, _Mapping]] = ..., fleet_id: _Optional[str] = ...) -> None: ...
 
 class DumpChunk(_message.Message):
     __slots__ = ["data", "dump_name", "last", "path", "total_bytes"]
@@ -1323,10 +1325,11 @@ class SampleValue(_message.Message):
     def __init__(self, series: _Optional[int] = ..., time_ns: _Optional[int] = ..., value: _Optional[float] = ...) -> None: ...
 
 class Segment(_message.Message):
-    __slots__ = ["bytes", "dump_path", "ended_ns", "reason", "records", "started_ns", "state"]
+    __slots__ = ["bytes", "dump_path", "ended_ns", "number", "reason", "records", "started_ns", "state"]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     DUMP_PATH_FIELD_NUMBER: _ClassVar[int]
     ENDED_NS_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     STARTED_NS_FIELD_NUMBER: _ClassVar[int]
@@ -1334,11 +1337,12 @@ class Segment(_message.Message):
     bytes: int
     dump_path: str
     ended_ns: int
+    number: int
     reason: str
     records: int
     started_ns: int
     state: Session.State
-    def __init__(self, dump_path: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., records: _Optional[int] = ...) -> None: ...
+    def __init__(self, dump_path: _Optional[str] = ..., state: _Optional[_Union[Session.State, str]] = ..., reason: _Optional[str] = ..., started_ns: _Optional[int] = ..., ended_ns: _Optional[int] = ..., bytes: _Optional[int] = ..., records: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class SeriesInfo(_message.Message):
     __slots__ = ["collector", "device", "id", "labels", "metric"]
