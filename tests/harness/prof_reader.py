@@ -5,12 +5,11 @@ Written from the description of the format alone: it shares nothing with the cod
 cost a few rows), the parsed control files and, channel by channel, records with their time on the wall clock.
 """
 
+import functools
 import os
 import re
 import struct
 from collections import defaultdict, namedtuple
-
-import jsonschema
 
 from prof_controls import check_done, read_controls
 from prof_records import BINARY, LLC_EVENTS, TEXT, UNKNOWN_FORM, step_trace, text_timestamp
@@ -22,9 +21,6 @@ Record = namedtuple("Record", "timestamp wall key values slice")
 
 # What a writer that was killed may leave beside the manifest: the next one, before its rename.
 NEXT_MANIFEST = re.compile(r"^\.profd_manifest\.json\.(next|tmp)$")
-
-# Of the manifest, as it is documented.
-SCHEMA = jsonschema.Draft202012Validator(read_json(os.path.dirname(__file__), "../../docs/manifest.schema.json"))
 
 TOP_NAME = re.compile(r"^PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")
 
@@ -305,6 +301,14 @@ def check_channel(dump, channel, entry):
                 dump.problem(where, f"{name} goes back: rows are dropped")
 
 
+@functools.cache
+def schema():
+    """Of the manifest, as it is documented."""
+    import jsonschema  # here: what other users run with this module may lack it
+
+    return jsonschema.Draft202012Validator(read_json(os.path.dirname(__file__), "../../docs/manifest.schema.json"))
+
+
 def read(path, finished=None):
     """Reads and judges one PROF directory. `finished`: whether it claims to be complete (default:
     what its manifest says)."""
@@ -316,7 +320,7 @@ def read(path, finished=None):
     except (OSError, ValueError) as error:
         dump.problem("profd_manifest.json", str(error))
     else:
-        for error in SCHEMA.iter_errors(dump.manifest):
+        for error in schema().iter_errors(dump.manifest):
             dump.problem("profd_manifest.json", f"{error.json_path}: {error.message}")
     if finished is None:
         finished = bool(dump.manifest) and dump.manifest.get("state") == "done"
