@@ -193,6 +193,9 @@ Line Read(const CLI::App& app, const WordList& words) {
   return line;
 }
 
+// A word that bash makes of the signs between two others (COMP_WORDBREAKS).
+bool IsSplit(std::string_view word) { return !word.empty() && word.find_first_not_of("=:") == std::string_view::npos; }
+
 // What the daemon has of it; nothing when it does not answer.
 WordList AskIds(ProfdApi& api, bool active) {
   v1::ListSessionsRequest request;
@@ -281,17 +284,17 @@ std::string CompletionScript(std::string_view shell) {
 }
 
 std::string Completions(const CLI::App& app, const WordList& typed, const ConnectForCompletion& connect) {
-  // bash gives "--flag=value" as three words, and completes the last one.
+  // bash gives "--flag=value" and "host:port" as three words, and completes the last one.
   WordList words;
   bool joins = false;
   for (const std::string& word : typed) {
-    const bool equals = word == "=";
-    if ((equals || joins) && !words.empty()) {
+    const bool splits = IsSplit(word);
+    if ((splits || joins) && !words.empty()) {
       words.back() += word;
     } else {
       words.push_back(word);
     }
-    joins = equals;
+    joins = splits;
   }
   if (words.empty()) return {};
   const std::string& current = words.back();
@@ -302,7 +305,7 @@ std::string Completions(const CLI::App& app, const WordList& typed, const Connec
     line.flag = FindFlag(line.command, current.substr(0, equals));
     flag = current.substr(0, equals + 1);
   }
-  const size_t kept = typed.back() == current ? 0 : flag.size();
+  const size_t kept = current.size() - (IsSplit(typed.back()) && current != typed.back() ? 0 : typed.back().size());
   // Of a list what follows the last comma.
   const size_t comma = current.rfind(',');
   const bool in_list = line.flag != nullptr && comma != std::string::npos;

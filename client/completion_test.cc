@@ -104,6 +104,12 @@ TEST_F(CompletionTest, OffersWhatTheDaemonOfTheLineHas) {
   }
   EXPECT_EQ(Offered({"start", "--job", "="}), "j42") << "bash completes what follows the sign";
   EXPECT_EQ(Offered({"start", "--job", ""}), "j42");
+  daemon_.jobs.add_jobs()->set_job_id("ns:train:7");
+  EXPECT_EQ(Offered({"start", "--job", "ns", ":", "tr"}), "train:7");
+  EXPECT_EQ(Offered({"start", "--job", "=", "ns", ":"}), "train:7");
+  EXPECT_EQ(Offered({"start", "--job", "ns:tr"}), "ns:train:7") << "as the other shells give it";
+  EXPECT_EQ(Offered({"--address", "n17", ":", "9465", "stop", ""}), "s-17");
+  EXPECT_EQ(daemon_.endpoint.address, "n17:9465");
   EXPECT_EQ(Offered({"start", "--devices", ""}), "0 1");
   EXPECT_EQ(Offered({"stream", "--collectors", ""}), "hbm");
   daemon_.error = Status(StatusCode::kUnavailable, "no daemon");
