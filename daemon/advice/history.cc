@@ -217,19 +217,18 @@ void RankHistory::FillShares(const LiveActivity& live, RankFacts* facts, int64_t
   for (const int64_t most : {kShareSeconds, kLongShareSeconds}) {
     if (static_cast<int64_t>(seconds.size()) < kShareSeconds) return;
     std::array<double, 4> sum{};
-    uint64_t steps = 0;
-    const size_t count = std::min(seconds.size(), static_cast<size_t>(most));
-    for (size_t i = seconds.size() - count; i < seconds.size(); ++i) {
-      sum[0] += seconds[i].computation;
-      sum[1] += seconds[i].communication;
-      sum[2] += seconds[i].not_overlapped;
-      sum[3] += seconds[i].free;
-      steps += seconds[i].steps;
+    const auto last = std::span(seconds).last(std::min(seconds.size(), static_cast<size_t>(most)));
+    for (const ActivityAccount& second : last) {
+      sum[0] += second.computation;
+      sum[1] += second.communication;
+      sum[2] += second.not_overlapped;
+      sum[3] += second.free;
     }
-    // Values of a part of a step are not values of the step.
+    const double steps = StepsIn(last);
     if (steps < kLeastSteps && most == kShareSeconds) continue;
-    if (steps == 0) return;
-    for (double& value : sum) value *= 1e3 / static_cast<double>(steps);
+    // Values of a part of a step are not values of the step.
+    if (steps < 1) return;
+    for (double& value : sum) value *= 1e3 / steps;
     facts->now = StepShares{sum[0], sum[1], sum[2], sum[3]};
     if (seconds.back().end_ns != shares_end_ns_) {
       shares_end_ns_ = seconds.back().end_ns;
@@ -240,6 +239,30 @@ void RankHistory::FillShares(const LiveActivity& live, RankFacts* facts, int64_t
     }
     return;
   }
+}
+
+// Steps that were made in these seconds, with the parts of those that began before or ended later: five of which one is
+// counted or not are a fifth more or less of everything per step.
+double RankHistory::StepsIn(std::span<const ActivityAccount> seconds) const {
+  const size_t count = std::min<uint64_t>(done_, kSteps);
+  if (count == 0) return 0;
+  const auto step = [&](size_t i) -> const StepTime& { return steps_[(done_ - count + i) % kSteps]; };
+  if (count == kSteps && step(0).end_ns > seconds.front().begin_ns) {
+    uint64_t ended = 0;
+    for (const ActivityAccount& second : seconds) ended += second.steps;
+    return static_cast<double>(ended);
+  }
+  // In steps since the oldest began. What has not ended takes as long as the last one.
+  const auto place = [&](int64_t time_ns) {
+    size_t next = 0;
+    while (next < count && step(next).end_ns <= time_ns) ++next;
+    const StepTime& last = step(std::min(next, count - 1));
+    const auto duration = static_cast<double>(last.duration_ns);
+    const double begin = next > 0 ? static_cast<double>(step(next - 1).end_ns) : static_cast<double>(last.end_ns) - duration;
+    const double takes = next < count ? static_cast<double>(last.end_ns) - begin : duration;
+    return static_cast<double>(next) + (takes > 0 ? std::clamp((static_cast<double>(time_ns) - begin) / takes, 0.0, 1.0) : 0.0);
+  };
+  return place(seconds.back().end_ns) - place(seconds.front().begin_ns);
 }
 
 void RankHistory::FillKernels(const LiveActivity& live, int64_t now_ns, const Rules& rules) {

@@ -140,6 +140,51 @@ TEST_F(RankHistoryTest, AicpuKernelsAndCompilations) {
   EXPECT_GT(facts_.last_kernel_ns, kTestNow);
 }
 
+// Steps of 1.02 s, half of each computation: 4.9 of them are made in five seconds, four or five end.
+TEST_F(RankHistoryTest, SharesOfAStepDoNotDependOnHowManyEndInTheSeconds) {
+  constexpr int64_t kStep = 1020 * kNsPerMs;
+  ActivityNameTable names;
+  ActivityWindow window(now_ns_);
+  for (int i = 0; i < 120; ++i) {
+    Step(kStep);
+    window.Advance(now_ns_);
+    window.AddStep(now_ns_);
+    attach::KernelRecord kernel{};
+    kernel.duration = kStep / 2;
+    const ActivityFrame frame{attach::ActivityType::kKernel, 1, now_ns_ - kStep, std::as_bytes(std::span(&kernel, 1))};
+    window.Take({&frame, 1}, 0);
+    const RankFacts facts = history_.Facts(process_, {&window, &names}, now_ns_, kRules);
+    if (i < 10) continue;
+    ASSERT_TRUE(facts.now);
+    EXPECT_NEAR(facts.now->step_ms(), 1020, 0.1) << i;
+    // Of the step that is not in the seconds entirely 0.1 s are missing, of computation or of what is not.
+    EXPECT_NEAR(facts.now->computation_ms, 510, 11) << i;
+  }
+}
+
+// Three and a third of them are made in ten seconds; of one that takes longer than these nothing is known.
+TEST_F(RankHistoryTest, SharesOfLongSteps) {
+  const auto step_ms = [](int64_t step_ns) {
+    RankHistory history;
+    ActivityWindow window(kTestNow);
+    int64_t now_ns = kTestNow;
+    for (int64_t i = 0; i < 20; ++i) {
+      now_ns += step_ns;
+      const std::array<profd::Mark, 2> marks = {
+          {{now_ns - step_ns, i, kThread, MarkKind::kStepBegin, {}}, {now_ns, i, kThread, MarkKind::kStepEnd, {}}}};
+      history.TakeMarks(marks);
+      for (int64_t s = now_ns - step_ns; s <= now_ns; s += kNsPerSecond) window.Advance(s);
+      window.Advance(now_ns);
+      window.AddStep(now_ns);
+    }
+    ActivityNameTable names;
+    const RankFacts facts = history.Facts({}, {&window, &names}, now_ns, kRules);
+    return facts.now ? facts.now->step_ms() : 0;
+  };
+  EXPECT_NEAR(step_ms(3 * kNsPerSecond), 3000, 1);
+  EXPECT_EQ(step_ms(30 * kNsPerSecond), 0);
+}
+
 TEST(CounterRateTest, OverHalfAMinute) {
   CounterRate rate;
   EXPECT_FALSE(rate.PerSecond());
