@@ -33,6 +33,7 @@ th, td { padding: .45rem .8rem; text-align: left; border-bottom: 1px solid var(-
   white-space: nowrap; }
 tr:last-child td { border-bottom: 0; }
 td.text { white-space: normal; }
+.advice td.text { min-width: 13rem; overflow-wrap: anywhere; }
 th { font-weight: 600; color: var(--soft); font-size: .85rem; }
 pre { margin: .5rem 0; padding: .8rem; overflow-x: auto; border: 1px solid var(--line);
   border-radius: .6rem; background: var(--card); font: .9rem/1.5 ui-monospace, Consolas, monospace; }
@@ -98,7 +99,7 @@ std::string Advice(const NodeView& view) {
     rows += fmt::format("<tr><td><span class=\"warn\">{}</span></td><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>\n",
                         EscapeHtml(one.check), EscapeHtml(one.where), EscapeHtml(one.what), EscapeHtml(one.advice));
   }
-  return "<h2>Advice</h2>\n<div class=\"wide\"><table><thead><tr><th>Check</th><th>Where</th><th>What</th>"
+  return "<h2>Advice</h2>\n<div class=\"wide advice\"><table><thead><tr><th>Check</th><th>Where</th><th>What</th>"
          "<th>What to do</th></tr></thead>\n<tbody>\n" + rows + "</tbody></table></div>\n";
 }
 

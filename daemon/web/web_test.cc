@@ -221,8 +221,11 @@ TEST(StatusPage, EscapesWhatItShows) {
   EXPECT_THAT(page, Not(HasSubstr("<h2>Advice")));
   NodeView advised = Node();
   advised.advice = {{"hang", "job <j42>", "no step ends", "Look at the stacks"}};
-  EXPECT_THAT(RenderPage(advised, {}, {"atlas"}),
-              HasSubstr("<span class=\"warn\">hang</span></td><td>job &lt;j42&gt;</td><td class=\"text\">no step ends</td>"));
+  page = RenderPage(advised, {}, {"atlas"});
+  EXPECT_THAT(page, HasSubstr("<span class=\"warn\">hang</span></td><td>job &lt;j42&gt;</td><td class=\"text\">no step ends</td>"));
+  // An advice with a word as long as a setting's name makes the table no wider than the page.
+  EXPECT_THAT(page, HasSubstr(".advice td.text { min-width: 13rem; overflow-wrap: anywhere; }"));
+  EXPECT_THAT(page, HasSubstr("<div class=\"wide advice\"><table>"));
 }
 
 TEST(PageFacts, AreThoseOfTheMetrics) {
