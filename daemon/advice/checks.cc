@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "daemon/advice/check_ids.h"
 
@@ -83,17 +84,23 @@ std::vector<std::string> ClockEvidence(const LiveInput& input, const RankFacts& 
 std::vector<std::string> LinkEvidence(const LiveInput& input) {
   std::vector<std::string> evidence;
   const auto limit = [&](std::string_view check, std::string_view name) { return input.limits.At(check, name); };
+  std::vector<std::string> parts;
+  const auto add = [&](double rate, double most, std::string_view what) {
+    if (rate > most) parts.push_back(fmt::format("{:.1f} {}/s", rate, what));
+  };
+  const auto end = [&](const std::string& where) {
+    if (!parts.empty()) evidence.push_back(fmt::format("{}: {}", where, fmt::join(std::exchange(parts, {}), ", ")));
+  };
   for (const auto& [id, device] : input.job.devices) {
-    std::vector<std::string> parts;
-    const auto add = [&parts](double rate, double most, std::string_view what) {
-      if (rate > most) parts.push_back(fmt::format("{:.1f} {}/s", rate, what));
-    };
-    add(device.hccs_retries, limit("hardware_hccs", "retries_per_s"), "HCCS retries");
-    add(device.hccs_crc_errors, limit("hardware_hccs", "crc_errors_per_s"), "HCCS checksum errors");
+    for (const auto& [name, link] : device.links) {
+      add(link.retries, limit("hardware_hccs", "retries_per_s"), "retries");
+      add(link.crc_errors, limit("hardware_hccs", "crc_errors_per_s"), "checksum errors");
+      end(fmt::format("NPU {}, {}", device.npu, name));
+    }
     add(device.roce_retransmits, limit("hardware_roce", "retransmits_per_s"), "RoCE retransmissions");
     add(device.pfc_frames, limit("hardware_roce", "pfc_frames_per_s"), "pause frames");
     add(device.port_errors, limit("hardware_roce", "errors_per_s"), "errors of the port");
-    if (!parts.empty()) evidence.push_back(fmt::format("NPU {}: {}", device.npu, fmt::join(parts, ", ")));
+    end(fmt::format("NPU {}", device.npu));
   }
   return evidence;
 }

@@ -1,5 +1,6 @@
 #include "daemon/advice/checks.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -197,14 +198,21 @@ TEST(SlowerCommunicationTest, LongerThanBeforeWithTheCountersOfItsLinks) {
   JobFacts job = WellJob();
   job.transfer_ms = 40;
   for (RankFacts& rank : job.ranks) rank.now = StepShares{70, 40, 35, 10};
-  job.devices[2].hccs_retries = 25;
+  job.devices[2].links = {{"HCCS link 3", {25, 4}}, {"HCCS link 4", {0.9, 0.9}}};
   const LiveFindings said = Said(job, FindSlowerCommunication);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].rank, nullptr);
   EXPECT_THAT(said[0].what, HasSubstr("40.0 ms per step, 60 % longer"));
   EXPECT_DOUBLE_EQ(*said[0].cost_ms, 15);
-  EXPECT_THAT(Joined(said[0].evidence), HasSubstr("NPU 2: 25.0 HCCS retries/s"));
+  EXPECT_EQ(Joined(said[0].evidence), "NPU 2, HCCS link 3: 25.0 retries/s, 4.0 checksum errors/s\n");
   EXPECT_EQ(said[0].confidence, Confidence::kHigh);
+}
+
+// The limits are of a link, not of all links of a device.
+TEST(SlowerCommunicationTest, FewRetriesOnEachOfManyLinksAreUsual) {
+  JobFacts job = WellJob();
+  for (int link = 1; link <= 7; ++link) job.devices[2].links[fmt::format("HCCS link {}", link)] = {0.9, 0.9};
+  EXPECT_TRUE(Said(job, FindSlowerCommunication).empty());
 }
 
 // A rank elsewhere may be what is waited for.

@@ -69,6 +69,12 @@ struct RankFacts {
   HostShares host = {};
 };
 
+// Of a link between devices, per second.
+struct LinkFacts {
+  double retries = 0;
+  double crc_errors = 0;
+};
+
 // One device as it was read last. Rates are per second, over about the last half minute.
 struct NpuFacts {
   std::string npu;  // its label in metrics
@@ -80,8 +86,7 @@ struct NpuFacts {
   double memory_errors = 0;  // that were corrected or not, per second
   std::optional<double> memory_bytes;
   std::optional<double> memory_used_bytes;
-  double hccs_retries = 0;
-  double hccs_crc_errors = 0;
+  std::map<std::string, LinkFacts> links = {};  // by name: "HCCS link 3"
   double roce_retransmits = 0;
   double pfc_frames = 0;
   double port_errors = 0;

@@ -1,5 +1,7 @@
 #include "daemon/advice/hardware.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -16,19 +18,22 @@ constexpr MetricId kThrottle = MetricByName("atlas_npu_throttle_reason");
 constexpr MetricId kMemorySize = MetricByName("atlas_npu_hbm_size_bytes");
 constexpr MetricId kMemoryUsed = MetricByName("atlas_npu_hbm_used_bytes");
 
-// Counters; all series of a metric and device together. The host's are shares of time.
+// Counters; all series of a metric and device, or of a link, together. The host's are shares of time.
 struct Counter {
   MetricId metric;
   double NpuFacts::*of_device = nullptr;
   std::optional<double> HostFacts::*of_host = nullptr;
   std::string_view label = {};  // one that a series has; empty: any
   std::string_view value = {};
+  double LinkFacts::*of_link = nullptr;
 };
 constexpr MetricId kPressure = MetricByName("atlas_host_pressure_waiting_seconds_total");
 constexpr auto kCounters = std::to_array<Counter>({
     {MetricByName("atlas_npu_ecc_errors_total"), &NpuFacts::memory_errors},
-    {MetricByName("atlas_npu_hccs_retries_total"), &NpuFacts::hccs_retries},
-    {MetricByName("atlas_npu_hccs_crc_errors_total"), &NpuFacts::hccs_crc_errors},
+    {.metric = MetricByName("atlas_npu_hccs_retries_total"), .of_link = &LinkFacts::retries},
+    {.metric = MetricByName("atlas_npu_hccs_crc_errors_total"), .of_link = &LinkFacts::crc_errors},
+    {.metric = MetricByName("atlas_npu_ub_retries_total"), .of_link = &LinkFacts::retries},
+    {.metric = MetricByName("atlas_npu_ub_crc_errors_total"), .of_link = &LinkFacts::crc_errors},
     {MetricByName("atlas_npu_roce_retransmits_total"), &NpuFacts::roce_retransmits},
     {MetricByName("atlas_npu_network_pfc_frames_total"), &NpuFacts::pfc_frames},
     {MetricByName("atlas_npu_network_fcs_errors_total"), &NpuFacts::port_errors},
@@ -53,6 +58,12 @@ void TakeValue(const SeriesValue& series, NpuFacts* device) {
   } else if (series.metric == kMemoryUsed) {
     device->memory_used_bytes = series.value;
   }
+}
+
+std::string LinkOf(const SeriesValue& series) {
+  const std::string_view link = LabelOf(series, "link");
+  return link.empty() ? fmt::format("Unified Bus port {} of die {}", LabelOf(series, "port"), LabelOf(series, "udie"))
+                      : fmt::format("HCCS link {}", link);
 }
 
 }  // namespace
@@ -87,7 +98,7 @@ void HardwareWatch::Update(const MetricStore& store, int64_t now_ns) {
     double value = 0;
     int64_t time_ns = 0;
   };
-  std::map<std::pair<int, size_t>, Total> totals;
+  std::map<CounterKey, Total> totals;
   std::array<MetricId, kCounters.size()> metrics{};
   std::transform(kCounters.begin(), kCounters.end(), metrics.begin(), [](const Counter& counter) { return counter.metric; });
   const auto end = std::unique(metrics.begin(), metrics.end());
@@ -96,7 +107,7 @@ void HardwareWatch::Update(const MetricStore& store, int64_t now_ns) {
       const Counter& counter = kCounters[i];
       if (counter.metric != series.metric) continue;
       if (!counter.label.empty() && LabelOf(series, counter.label) != counter.value) continue;
-      Total& total = totals[{series.device, i}];
+      Total& total = totals[{series.device, i, counter.of_link != nullptr ? LinkOf(series) : std::string()}];
       total.value += series.value;
       total.time_ns = std::max(total.time_ns, series.time_ns);
     }
@@ -106,9 +117,11 @@ void HardwareWatch::Update(const MetricStore& store, int64_t now_ns) {
     CounterRate& rate = rates_[key];
     rate.Add(total.time_ns, total.value);
     const std::optional<double> value = rate.PerSecond();
-    const Counter& counter = kCounters[key.second];
+    const auto& [device, row, link] = key;
+    const Counter& counter = kCounters[row];
     if (counter.of_host != nullptr) host_.*counter.of_host = value;
-    if (counter.of_device != nullptr) devices_[key.first].*counter.of_device = value.value_or(0);
+    if (counter.of_device != nullptr) devices_[device].*counter.of_device = value.value_or(0);
+    if (counter.of_link != nullptr) devices_[device].links[link].*counter.of_link = value.value_or(0);
   }
 }
 

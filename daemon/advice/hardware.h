@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
+#include <tuple>
 
 #include "daemon/advice/facts.h"
 #include "daemon/metrics/metric_store.h"
@@ -41,7 +43,9 @@ class HardwareWatch {
  private:
   std::map<int, NpuFacts> devices_;
   HostFacts host_;
-  std::map<std::pair<int, size_t>, CounterRate> rates_;  // by device and row of the table of counters
+  // By device, row of the table of counters, and link, where it is of one.
+  using CounterKey = std::tuple<int, size_t, std::string>;
+  std::map<CounterKey, CounterRate> rates_;
 };
 
 }  // namespace profd

@@ -1,7 +1,9 @@
 #include "daemon/advice/history.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collectors/metric_table.h"
 #include "daemon/advice/hardware.h"
 #include "daemon/advice/test_support.h"
 
@@ -9,6 +11,7 @@ namespace profd {
 namespace {
 
 using attach::MarkKind;
+using ::testing::ElementsAre;
 
 constexpr int32_t kThread = 7;
 constexpr RankHistory::Rules kRules{0.1, 0.05, 0.1, 3600 * kNsPerSecond};
@@ -206,6 +209,33 @@ TEST(CounterRateTest, ManyValuesAndOneASeldomOne) {
   seldom.Add(0, 0);
   seldom.Add(60 * kNsPerSecond, 120);
   EXPECT_EQ(seldom.PerSecond(), 2);
+}
+
+// 30 retries a second on one HCCS link of device 2, 2 requests and 1 acknowledgement on a port of device 5.
+TEST(HardwareWatchTest, RetriesByLink) {
+  MetricStore store;
+  HardwareWatch watch;
+  for (int64_t s = 10; s <= 50; s += 10) {
+    const int64_t now_ns = s * kNsPerSecond;
+    const auto put = [&](MetricId metric, int device, std::vector<std::string_view> labels, double value) {
+      const Sample sample{store.Intern(metric, device, labels), now_ns, value};
+      store.Write(std::span(&sample, 1));
+    };
+    const auto seconds = static_cast<double>(s);
+    put(MetricByName("atlas_npu_hccs_retries_total"), 2, {"3"}, 30 * seconds);
+    put(MetricByName("atlas_npu_hccs_retries_total"), 2, {"4"}, 7);
+    put(MetricByName("atlas_npu_hccs_crc_errors_total"), 2, {"3"}, 5 * seconds);
+    put(MetricByName("atlas_npu_ub_retries_total"), 5, {"1", "7", "request"}, 2 * seconds);
+    put(MetricByName("atlas_npu_ub_retries_total"), 5, {"1", "7", "ack"}, seconds);
+    put(MetricByName("atlas_npu_ub_crc_errors_total"), 5, {"1", "7"}, seconds);
+    watch.Update(store, now_ns);
+  }
+  std::vector<std::tuple<int, std::string, double, double>> seen;
+  for (const auto& [id, device] : watch.devices()) {
+    for (const auto& [name, link] : device.links) seen.emplace_back(id, name, link.retries, link.crc_errors);
+  }
+  EXPECT_THAT(seen, ElementsAre(std::tuple(2, "HCCS link 3", 30, 5), std::tuple(2, "HCCS link 4", 0, 0),
+                                std::tuple(5, "Unified Bus port 7 of die 1", 3, 1)));
 }
 
 }  // namespace

@@ -158,10 +158,9 @@ class LiveAdvice(unittest.TestCase):
     def test_slow_link(self):
         advice = self.found(self.linked, "linked", "communication_slower")
         self.assertIsNone(advice["rank"])
-        eventually(lambda: "NPU 1: " in " ".join(self.found(self.linked, "linked", "communication_slower")["evidence"]),
+        eventually(lambda: "NPU 1, HCCS link 2: " in " ".join(self.found(self.linked, "linked", "communication_slower")["evidence"]),
                    seconds=SECONDS, every=0.5, what="the counters of the link are in the evidence")
         advice = self.found(self.linked, "linked", "communication_slower")
-        self.assertIn("HCCS", " ".join(advice["evidence"]))
         self.assertEqual(advice["confidence"], "high")
         self.assertFalse(any(a["check"] == "computation_slower" for a in self.advice(self.linked, "linked")))
 
