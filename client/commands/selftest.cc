@@ -162,12 +162,14 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   const auto any = [&questions](selftest::Needs needs) {
     return std::ranges::any_of(questions, [needs](const selftest::Question* each) { return each->needs == needs; });
   };
-  const selftest::GatherOptions gather{options.active, any(selftest::Needs::kNothing), any(selftest::Needs::kActive),
+  const bool is_root = ::geteuid() == 0;
+  const selftest::GatherOptions gather{options.active, any(selftest::Needs::kNothing),
+                                       any(selftest::Needs::kActive) && !is_root && !context.endpoint.remote(),
                                        any(selftest::Needs::kJob) ? options.job.value_or("") : ""};
   for (const std::string& line : selftest::PlanOf(gather)) context.io.err << "profctl: starts " << Printable(line) << '\n' << std::flush;
   selftest::Facts facts = selftest::Gather(context, gather, go_on);
-  facts.probe = [program = selftest::FindProbe()](const std::vector<std::string>& arguments) {
-    if (::geteuid() == 0) return selftest::ProbeAnswer{PermissionDenied("not as root: run profctl selftest as the user who trains")};
+  facts.probe = [is_root, program = selftest::FindProbe()](const std::vector<std::string>& arguments) {
+    if (is_root) return selftest::ProbeAnswer{PermissionDenied("not as root: run profctl selftest as the user who trains")};
     return selftest::RunProbe(program, arguments);
   };
   for (const std::optional<selftest::Recorded>& session : {facts.channels, facts.mspti, facts.aclprof}) {

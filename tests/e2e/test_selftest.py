@@ -51,6 +51,9 @@ class Selftest(ActivityCase):
         answers, report, _ = self.ask()
         self.assertEqual({answers[each] for each in LIBRARY}, {"open"})
         self.assertIn("not as root", next(answer["why"] for answer in report["answers"] if answer["id"] == "mspti_there"))
+        # It starts nothing then, and announces nothing.
+        answers, _, err = self.ask("--active", "--only", "outside_start")
+        self.assertEqual((answers, err), ({"outside_start": "open"}, ""))
 
     def test_inside_a_job(self):
         job = self.train()
