@@ -17,6 +17,10 @@ constexpr MetricId kPower = MetricByName("atlas_npu_power_watts");
 constexpr MetricId kThrottle = MetricByName("atlas_npu_throttle_reason");
 constexpr MetricId kMemorySize = MetricByName("atlas_npu_hbm_size_bytes");
 constexpr MetricId kMemoryUsed = MetricByName("atlas_npu_hbm_used_bytes");
+constexpr MetricId kDdrSize = MetricByName("atlas_npu_ddr_size_bytes");
+constexpr MetricId kDdrUsed = MetricByName("atlas_npu_ddr_used_bytes");
+// In this order they are visited.
+constexpr std::array kGauges = {kClock, kRated, kTemperature, kPower, kThrottle, kMemorySize, kMemoryUsed, kDdrSize, kDdrUsed};
 
 // Counters; all series of a metric and device, or of a link, together. The host's are shares of time.
 struct Counter {
@@ -57,6 +61,9 @@ void TakeValue(const SeriesValue& series, NpuFacts* device) {
     device->memory_bytes = series.value;
   } else if (series.metric == kMemoryUsed) {
     device->memory_used_bytes = series.value;
+  } else if (!device->memory_used_bytes) {
+    // DDR is a chip's memory where it has no HBM.
+    (series.metric == kDdrSize ? device->memory_bytes : device->memory_used_bytes) = series.value;
   }
 }
 
@@ -88,7 +95,6 @@ std::optional<double> CounterRate::PerSecond() const {
 void HardwareWatch::Update(const MetricStore& store, int64_t now_ns) {
   devices_.clear();
   host_ = {};
-  constexpr std::array kGauges = {kClock, kRated, kTemperature, kPower, kThrottle, kMemorySize, kMemoryUsed};
   store.VisitFreshOf(kGauges, now_ns, [&](const SeriesValue& series) {
     NpuFacts& device = devices_[series.device];
     if (device.npu.empty()) device.npu = LabelOf(series, "npu");

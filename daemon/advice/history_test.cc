@@ -238,5 +238,26 @@ TEST(HardwareWatchTest, RetriesByLink) {
                                 std::tuple(5, "Unified Bus port 7 of die 1", 3, 1)));
 }
 
+// Device 0 has both, device 1 only DDR.
+TEST(HardwareWatchTest, MemoryIsTheHbmOrTheDdr) {
+  MetricStore store;
+  const auto put = [&store](MetricId metric, int device, double value) {
+    const Sample sample{store.Intern(metric, device, {}), kTestNow, value};
+    store.Write(std::span(&sample, 1));
+  };
+  put(MetricByName("atlas_npu_hbm_size_bytes"), 0, 32e9);
+  put(MetricByName("atlas_npu_hbm_used_bytes"), 0, 16e9);
+  for (int device : {0, 1}) {
+    put(MetricByName("atlas_npu_ddr_size_bytes"), device, 8e9);
+    put(MetricByName("atlas_npu_ddr_used_bytes"), device, 7e9);
+  }
+  HardwareWatch watch;
+  watch.Update(store, kTestNow);
+  EXPECT_EQ(watch.devices().at(0).memory_bytes, 32e9);
+  EXPECT_EQ(watch.devices().at(0).memory_used_bytes, 16e9);
+  EXPECT_EQ(watch.devices().at(1).memory_bytes, 8e9);
+  EXPECT_EQ(watch.devices().at(1).memory_used_bytes, 7e9);
+}
+
 }  // namespace
 }  // namespace profd
