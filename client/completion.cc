@@ -258,7 +258,7 @@ WordList Candidates(const Line& line, const CLI::App& app, const std::string& cu
     if (!argument->get_positional() || current.starts_with('-')) continue;
     const std::string name = argument->get_single_name();
     if (name == "SHELL") words = {"bash", "zsh", "fish"};
-    if (name == "DUMP" || name == "DIR" || name == "FILE" || name == "RESULT" || (command.get_name() == "show" && (current.find('/') != std::string::npos || current.starts_with("P")))) {
+    if (name == "DUMP" || name == "DIR" || name == "FILE" || name == "RUN" || name == "RESULT" || (command.get_name() == "show" && (current.find('/') != std::string::npos || current.starts_with("P")))) {
       return {kFiles};
     }
     // Ids come first: flags are offered once a dash is typed.

@@ -72,7 +72,7 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
 
 TEST_F(CompletionTest, OffersFilesWhereTheyBelong) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"export", "/et"}, {"verify", ""}, {"show", "./PROF"}, {"show", "PROF"}, {"--tls-dir", ""}, {"fetch", "--out", ""},
+           {"export", "/et"}, {"verify", ""}, {"analyze", "/tm"}, {"advise", ""}, {"report", "run1", ""}, {"show", "./PROF"}, {"show", "PROF"}, {"--tls-dir", ""}, {"fetch", "--out", ""},
            {"check", "--options-json", ""}, {"start", "--output", ""}, {"run", "python", ""},
            {"run", "--job", "j", "--", ""}}) {
     EXPECT_EQ(Offered(words), "<files>") << words.front();
