@@ -67,6 +67,18 @@ TEST_F(AdviceBoardTest, ShortConditionsAreNotRaised) {
   }
 }
 
+TEST_F(AdviceBoardTest, TimesWithoutEndAreLong) {
+  analysis::Limits limits;
+  ASSERT_TRUE(limits.Set("live.clear_s=1e18").ok());
+  board_.SetLimits(limits);
+  EXPECT_EQ(Look({WithAicpu(5)}, 4), 1);
+  EXPECT_EQ(Look({WellJob()}, 100), 0);
+  EXPECT_EQ(board_.Raised().size(), 1u);
+  ASSERT_TRUE(limits.Set("live.raise_s=1e18").ok());
+  board_ = AdviceBoard(limits);
+  EXPECT_EQ(Look({WithAicpu(5)}, 100), 0);
+}
+
 TEST_F(AdviceBoardTest, AConditionAroundItsLimitStaysRaised) {
   Look({WithAicpu(5)}, 4);
   for (int i = 0; i < 50; ++i) {

@@ -54,6 +54,11 @@ std::string NameOf(const RankFacts& rank) {
   return rank.rank ? fmt::format("rank {}", *rank.rank) : fmt::format("process {}", rank.pid);
 }
 
+int64_t TimeLimitNs(const analysis::Limits& limits, std::string_view check, std::string_view name) {
+  constexpr double kMostSeconds = 3.2e9;
+  return static_cast<int64_t>(std::min(limits.At(check, name), kMostSeconds) * 1e9);
+}
+
 std::optional<int> DeviceOf(const RankFacts& rank) {
   return rank.devices.size() == 1 ? std::optional(rank.devices.front()) : std::nullopt;
 }
