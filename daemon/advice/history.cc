@@ -198,7 +198,8 @@ void RankHistory::FillSteps(RankFacts* facts, int64_t now_ns, const Rules& rules
 void RankHistory::FillHost(RankFacts* facts, int64_t now_ns) {
   const HostSeconds::Sum sum = host_.Last(now_ns);
   if (sum.steps == 0) return;
-  const auto steps = static_cast<double>(sum.steps);
+  const int64_t end_ns = now_ns / kNsPerSecond * kNsPerSecond;
+  const double steps = std::max(1.0, StepsIn(end_ns - HostSeconds::kWindow * kNsPerSecond, end_ns, sum.steps));
   const auto per_step = [&](HostWork work) { return sum.ms[static_cast<size_t>(work)] / steps; };
   facts->host.gc_ms = per_step(HostWork::kGc);
   facts->host.longest_gc_ms = sum.longest[static_cast<size_t>(HostWork::kGc)];
@@ -217,14 +218,16 @@ void RankHistory::FillShares(const LiveActivity& live, RankFacts* facts, int64_t
   for (const int64_t most : {kShareSeconds, kLongShareSeconds}) {
     if (static_cast<int64_t>(seconds.size()) < kShareSeconds) return;
     std::array<double, 4> sum{};
+    uint64_t ended = 0;
     const auto last = std::span(seconds).last(std::min(seconds.size(), static_cast<size_t>(most)));
     for (const ActivityAccount& second : last) {
       sum[0] += second.computation;
       sum[1] += second.communication;
       sum[2] += second.not_overlapped;
       sum[3] += second.free;
+      ended += second.steps;
     }
-    const double steps = StepsIn(last);
+    const double steps = StepsIn(last.front().begin_ns, last.back().end_ns, ended);
     if (steps < kLeastSteps && most == kShareSeconds) continue;
     // Values of a part of a step are not values of the step.
     if (steps < 1) return;
@@ -241,17 +244,13 @@ void RankHistory::FillShares(const LiveActivity& live, RankFacts* facts, int64_t
   }
 }
 
-// Steps that were made in these seconds, with the parts of those that began before or ended later: five of which one is
-// counted or not are a fifth more or less of everything per step.
-double RankHistory::StepsIn(std::span<const ActivityAccount> seconds) const {
+// Steps that were made in this time, with the parts of those that began before or ended later: five of which one is counted
+// or not are a fifth more or less of everything per step. `ended`: how many ended in it, where they are not all kept.
+double RankHistory::StepsIn(int64_t begin_ns, int64_t end_ns, uint64_t ended) const {
   const size_t count = std::min<uint64_t>(done_, kSteps);
   if (count == 0) return 0;
   const auto step = [&](size_t i) -> const StepTime& { return steps_[(done_ - count + i) % kSteps]; };
-  if (count == kSteps && step(0).end_ns > seconds.front().begin_ns) {
-    uint64_t ended = 0;
-    for (const ActivityAccount& second : seconds) ended += second.steps;
-    return static_cast<double>(ended);
-  }
+  if (count == kSteps && step(0).end_ns > begin_ns) return static_cast<double>(ended);
   // In steps since the oldest began. What has not ended takes as long as the last one.
   const auto place = [&](int64_t time_ns) {
     size_t next = 0;
@@ -262,7 +261,7 @@ double RankHistory::StepsIn(std::span<const ActivityAccount> seconds) const {
     const double takes = next < count ? static_cast<double>(last.end_ns) - begin : duration;
     return static_cast<double>(next) + (takes > 0 ? std::clamp((static_cast<double>(time_ns) - begin) / takes, 0.0, 1.0) : 0.0);
   };
-  return place(seconds.back().end_ns) - place(seconds.front().begin_ns);
+  return place(end_ns) - place(begin_ns);
 }
 
 void RankHistory::FillKernels(const LiveActivity& live, int64_t now_ns, const Rules& rules) {

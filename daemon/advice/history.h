@@ -81,7 +81,7 @@ class RankHistory {
   void AddStep(int64_t step, int64_t begin_ns, int64_t end_ns);
   void FillSteps(RankFacts* facts, int64_t now_ns, const Rules& rules);
   void FillShares(const LiveActivity& live, RankFacts* facts, int64_t now_ns, const Rules& rules);
-  double StepsIn(std::span<const ActivityAccount> seconds) const;
+  double StepsIn(int64_t begin_ns, int64_t end_ns, uint64_t ended) const;
   void FillKernels(const LiveActivity& live, int64_t now_ns, const Rules& rules);
   void FillHost(RankFacts* facts, int64_t now_ns);
   // Whether a name has `part` in it; `known` by id: 0 not yet, 1 yes, -1 no. Inline, as it is called for every record.
