@@ -75,7 +75,7 @@ void AdviceBoard::Look(const JobFacts& job, size_t check, int64_t now_ns, int64_
 void AdviceBoard::Follow(const Key& key, const LiveFinding& finding, const JobFacts& job, int64_t now_ns, int64_t wall_ns,
                          std::vector<AdviceChange>* changes) {
   Condition& condition = conditions_[key];
-  const bool raises = Raises(key, finding, job, &condition, now_ns);
+  const bool raises = Raises(key, finding, job, &condition, now_ns, changes);
   condition.held_ns = now_ns;
   LiveAdvice& advice = condition.advice;
   const LiveAdvice before = advice;
@@ -111,7 +111,8 @@ void AdviceBoard::Follow(const Key& key, const LiveFinding& finding, const JobFa
 }
 
 // Whether it is to be reported now.
-bool AdviceBoard::Raises(const Key& key, const LiveFinding& finding, const JobFacts& job, Condition* condition, int64_t now_ns) {
+bool AdviceBoard::Raises(const Key& key, const LiveFinding& finding, const JobFacts& job, Condition* condition, int64_t now_ns,
+                         std::vector<AdviceChange>* changes) {
   if (condition->raised) return false;
   if (finding.strength < 1) {
     condition->above_ns = 0;
@@ -126,9 +127,28 @@ bool AdviceBoard::Raises(const Key& key, const LiveFinding& finding, const JobFa
     }
   }
   const auto all = static_cast<size_t>(std::ranges::count_if(conditions_, [](const auto& entry) { return entry.second.raised; }));
-  if (static_cast<double>(RaisedOf(job)) < limits_.At("live", "most_per_job") && all < kMaxRaised) return true;
+  const bool job_is_full = static_cast<double>(RaisedOf(job)) >= limits_.At("live", "most_per_job");
+  if (!job_is_full && all < kMaxRaised) return true;
+  if (MakesPlace(std::get<2>(key), job_is_full ? &job : nullptr, changes)) return true;
   if (!std::exchange(condition->suppressed, true)) ++suppressed_total_;
   return false;
+}
+
+// Takes back what is least important, of the job or of all, where it is less so than the check. False: nothing is.
+bool AdviceBoard::MakesPlace(size_t check, const JobFacts* job_or_null, std::vector<AdviceChange>* changes) {
+  Condition* least = nullptr;
+  size_t least_check = check + 1;
+  for (auto& [key, condition] : conditions_) {
+    if (!condition.raised || std::get<2>(key) < least_check) continue;
+    if (job_or_null != nullptr && !IsOf(condition.advice, *job_or_null)) continue;
+    least = &condition;
+    least_check = std::get<2>(key);
+  }
+  if (least == nullptr) return false;
+  least->raised = false;
+  if (!std::exchange(least->suppressed, true)) ++suppressed_total_;
+  changes->push_back({least->advice, false});
+  return true;
 }
 
 // `pid` -1: of any process, or the job.

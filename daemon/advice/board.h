@@ -1,6 +1,7 @@
 // What is wrong now: raises what the live checks find, keeps it while it holds, takes it back. A condition must hold for
 // live.raise_s before it is reported, and not hold for live.clear_s before it is taken back; between its limit and
-// live.clear_share of it nothing changes. So many of a job at once (live.most_per_job); what is suppressed is counted.
+// live.clear_share of it nothing changes. So many of a job at once (live.most_per_job), the most important ones; what is
+// suppressed is counted.
 #pragma once
 
 #include <sys/types.h>
@@ -76,7 +77,9 @@ class AdviceBoard {
   void Look(const JobFacts& job, size_t check, int64_t now_ns, int64_t wall_ns, std::vector<AdviceChange>* changes);
   void Follow(const Key& key, const LiveFinding& finding, const JobFacts& job, int64_t now_ns, int64_t wall_ns,
               std::vector<AdviceChange>* changes);
-  bool Raises(const Key& key, const LiveFinding& finding, const JobFacts& job, Condition* condition, int64_t now_ns);
+  bool Raises(const Key& key, const LiveFinding& finding, const JobFacts& job, Condition* condition, int64_t now_ns,
+              std::vector<AdviceChange>* changes);
+  bool MakesPlace(size_t check, const JobFacts* job_or_null, std::vector<AdviceChange>* changes);
   bool Has(const JobFacts& job, std::string_view check, pid_t pid) const;
   size_t RaisedOf(const JobFacts& job) const;
 

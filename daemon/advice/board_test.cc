@@ -116,6 +116,36 @@ TEST_F(AdviceBoardTest, SoManyOfAJobTheRestIsCounted) {
   EXPECT_EQ(Look({job, other}, 20), 1);
 }
 
+// Six ranks of eight are shown when the job hangs.
+TEST_F(AdviceBoardTest, WhatIsMoreImportantTakesThePlaceOfWhatIsLess) {
+  JobFacts job = WellJob(8);
+  for (RankFacts& rank : job.ranks) rank.aicpu_ms = 5;
+  EXPECT_EQ(Look({job}, 20), 6);
+  for (RankFacts& rank : job.ranks) rank.last_step_ns = now_ns_ - 40 * kNsPerSecond;
+  const std::vector<AdviceChange> changes = Look({job});
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(std::pair(changes[0].advice.check, changes[0].raised), std::pair(std::string_view("aicpu"), false));
+  EXPECT_EQ(changes[0].advice.rank, 5);
+  EXPECT_EQ(std::pair(changes[1].advice.check, changes[1].raised), std::pair(std::string_view("hang"), true));
+  EXPECT_EQ(board_.suppressed_total(), 3u);
+}
+
+// The number of a node is reached with 22 jobs of six each; the last one hangs.
+TEST_F(AdviceBoardTest, AHangIsRaisedOnAFullNode) {
+  std::vector<JobFacts> jobs(22, WellJob(6));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].job_id = std::to_string(i);
+    for (RankFacts& rank : jobs[i].ranks) rank.aicpu_ms = 5;
+  }
+  EXPECT_EQ(Look(jobs, 20), static_cast<int>(AdviceBoard::kMaxRaised));
+  jobs.push_back(WellJob());
+  for (RankFacts& rank : jobs.back().ranks) rank.last_step_ns = now_ns_ - 40 * kNsPerSecond;
+  const std::vector<AdviceChange> changes = Look(jobs);
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[1].advice.check, "hang");
+  EXPECT_EQ(board_.Raised().size(), AdviceBoard::kMaxRaised);
+}
+
 TEST_F(AdviceBoardTest, HangIsSaidAtOnceAndAlone) {
   JobFacts job = WithAicpu(5);
   for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;
