@@ -47,6 +47,23 @@ TEST(DrawTest, GoldenScreensOfActivity) {
   EXPECT_NE(Screen(model, view, {160, 40}).find("FRAMEWORK"), std::string::npos);
 }
 
+// Of 43 kernels some fit; what is before their position is complete.
+TEST(DrawTest, KernelsOfAProcessOnANarrowScreen) {
+  Model model = MakeModel(4, 60);
+  v1::GetActivityResponse activity = MakeActivity(4);
+  const v1::HotKernel kernel = activity.processes(0).kernels(0);
+  for (int i = 0; i < 40; ++i) *activity.mutable_processes(0)->add_kernels() = kernel;
+  model.SetActivity(activity);
+  View view;
+  view.process = 0;
+  const std::string text = Screen(model, view, {80, 24});
+  const size_t title = text.find("KERNELS of rank 0, pid 4700 ");
+  ASSERT_NE(title, std::string::npos) << text;
+  const std::string line = text.substr(title, text.find('\n', title) - title);
+  EXPECT_NE(line.find(" 1-"), std::string::npos) << line;
+  EXPECT_NE(line.find(" of 43"), std::string::npos) << line;
+}
+
 TEST(DrawTest, AdviceAndCommandAreWholeOnANarrowScreen) {
   Model model = MakeModel(2, 60);
   v1::GetAdviceResponse advice;

@@ -37,7 +37,7 @@ class List {
     for (size_t i = 0; i < columns_.size(); ++i) Put(i, area.y, {std::string(columns_[i].header)});
     if (end_ < rows || first_ > 0) {
       frame->PutRight(0, area.y,
-                      fmt::format("{}-{} of {} ", std::min(first_ + 1, rows), end_, rows),
+                      fmt::format(" {}-{} of {} ", std::min(first_ + 1, rows), end_, rows),
                       frame->size().columns);
     }
     frame->SetStyle(0, area.y, frame->size().columns, Style::kReverse);
@@ -138,10 +138,13 @@ void DrawProcesses(const std::vector<ProcessRow>& rows, const View& view, Area a
 void DrawKernels(const ProcessRow& row, Area area, Frame* frame) {
   if (area.height < 1) return;
   const v1::JobProcess& p = *row.process;
-  std::string title = fmt::format("HOTTEST KERNELS of {}pid {}", p.has_rank() ? fmt::format("rank {}, ", p.rank()) : "",
-                                  p.pid());
+  const std::string of = fmt::format("KERNELS of {}pid {}", p.has_rank() ? fmt::format("rank {}, ", p.rank()) : "", p.pid());
   const int kernels = row.activity == nullptr ? 0 : row.activity->kernels_size();
+  std::string title = "HOTTEST " + of;
   if (kernels > 0) title += fmt::format(", last {:.0f} s", static_cast<double>(row.activity->kernels_span_ns()) / 1e9);
+  // Behind the other columns, and before the position in a list that does not fit.
+  constexpr int kOthers = 35 + 12;
+  if (static_cast<int>(title.size()) > frame->size().columns - kOthers) title = of;
   View from_the_top;
   List list({{"SHARE", 6, true}, {"TOTAL", 8, true}, {"COUNT", 9, true}, {"MEAN", 8, true}, {title, 0}}, kernels,
             from_the_top, area, frame);
