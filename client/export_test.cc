@@ -447,6 +447,8 @@ TEST_F(ExportTest, ADumpThatIsStillBeingWrittenIsSaid) {
   Put(dump + "/" + std::string(kManifestFile), Serialize(manifest));
   ASSERT_EQ(Run({"export", dump, "--out", dir_ / "p"}), 0) << err();
   EXPECT_EQ(err().find(what), std::string::npos) << err();
+  // Without an end in the manifest its control files have it.
+  EXPECT_EQ(Run({"export", dump, "--out", dir_ / "q", "--from", "-1s"}), 0) << err();
 }
 
 // The picture has no rows of operators, nor of collectors that share a file.

@@ -295,14 +295,17 @@ void CheckFormats(std::string_view flag, const std::string& text, std::vector<st
 DumpSpan SpanOf(const DumpInfo& dump) {
   DumpSpan span;
   if (dump.manifest) span = {dump.manifest->start_wall_ns, dump.manifest->end_wall_ns};
+  // The manifest beside files of the vendor's profiler is written before the session has ended.
+  const bool without_start = span.start_ns <= 0;
+  const bool without_end = span.end_ns <= 0;
   for (const exporting::Place& place : dump.places) {
     constexpr int64_t kMaxUs = INT64_MAX / 1000;
     int64_t start = std::min(place.clock.begin_us, kMaxUs) * 1000;
     int64_t end = std::min(place.clock.end_us, kMaxUs) * 1000;
-    if (!dump.manifest && start > 0 && (span.start_ns == 0 || start < span.start_ns)) {
+    if (without_start && start > 0 && (span.start_ns == 0 || start < span.start_ns)) {
       span.start_ns = start;
     }
-    if (!dump.manifest) span.end_ns = std::max(span.end_ns, end);
+    if (without_end) span.end_ns = std::max(span.end_ns, end);
   }
   return span;
 }
