@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct DecodeContext {
   const DataFile* file = nullptr;
   ClockMap clock;  // of the place
   TimeWindow window;
+  std::set<int> ranks = {};  // whose processes; empty = all
   Strings* strings = nullptr;
   BatchSink* rows = nullptr;
   std::function<void(const Event&)> event;  // may be empty

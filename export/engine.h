@@ -26,7 +26,7 @@ struct ExportOptions {
   // Names of tables, and kEventsChannel for marks, steps and losses; empty = all.
   std::set<std::string> channels;
   TimeWindow window;
-  std::set<int> ranks;  // empty = all; of dumps without a rank, or with several, their devices
+  std::set<int> ranks;  // empty = all; of dumps without a rank, or with several, their devices and processes
   size_t longest = 0;   // of operators, collectives and APIs only so many, the longest; 0 = all
   unsigned threads = 0;  // 0 = one per core
   bool gzip = false;

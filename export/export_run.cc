@@ -310,6 +310,7 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
     context.file = part.file;
     context.clock = ClockOf(*part.place);
     context.window = options_.window;
+    context.ranks = options_.ranks;
     context.strings = &strings_;
     context.rows = &fan;
     context.step_parts = step_parts_[part.dump].get();

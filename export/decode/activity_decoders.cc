@@ -46,7 +46,7 @@ class NameCells {
 // By the manifest: what a physical device is called here, and which rank a process is.
 class Owners {
  public:
-  explicit Owners(const DumpInfo& dump) : whole_(dump.rank) {
+  Owners(const DumpInfo& dump, const std::set<int>& requested) : whole_(dump.rank), requested_(requested) {
     if (!dump.manifest) return;
     for (const ManifestDevice& device : dump.manifest->devices) devices_[device.physical_id] = device.id;
     for (const ManifestProcess& process : dump.manifest->processes) {
@@ -66,9 +66,15 @@ class Owners {
     last_rank_ = found != ranks_.end() ? found->second : whole_.value_or(-1);
     return last_rank_;
   }
+  // One without a rank is of all.
+  bool IsRequested(uint32_t process) {
+    const int64_t rank = requested_.empty() ? -1 : Rank(process);
+    return rank < 0 || requested_.contains(static_cast<int>(rank));
+  }
 
  private:
   std::optional<int> whole_;
+  std::set<int> requested_;  // ranks; empty = all
   std::map<int, int> devices_;
   std::unordered_map<int64_t, int> ranks_;
   int64_t last_process_ = -1;
@@ -84,7 +90,7 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
         window_(context.window),
         sink_(*context.rows),
         names_(context),
-        owners_(*context.dump) {}
+        owners_(*context.dump, context.ranks) {}
 
   void FinishRows() {
     for (auto& [device, rows] : rows_) rows.Flush();
@@ -94,19 +100,19 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
 
   bool DecodeRecord(const StoredKernel& r) {
     return Plausible(r.start_ns, r.duration_ns) &&
-           Add(r.device, r.start_ns, names_.Of(r.name), names_.Of(r.type), Bits(r.duration_ns),
+           Add(r, r.device, r.start_ns, names_.Of(r.name), names_.Of(r.type), Bits(r.duration_ns),
                StreamOf(r.stream), r.process, owners_.Rank(r.process), r.thread, Bits(r.correlation));
   }
   bool DecodeRecord(const StoredCommunication& r) {
     const int64_t type = r.data_type == kNoDataType ? -1 : int64_t{r.data_type};
     return Plausible(r.start_ns, r.duration_ns) &&
-           Add(r.device, r.start_ns, names_.Of(r.name), names_.Of(r.communicator), names_.Of(r.algorithm),
+           Add(r, r.device, r.start_ns, names_.Of(r.name), names_.Of(r.communicator), names_.Of(r.algorithm),
                Bits(r.duration_ns), StreamOf(r.stream), r.process, owners_.Rank(r.process),
                Bits(r.correlation), Bits(r.count), type, r.bandwidth);
   }
   bool DecodeRecord(const StoredApi& r) {
     return Plausible(r.start_ns, r.duration_ns) &&
-           Add(kNoDevice, r.start_ns, names_.Of(r.name), r.level, Bits(r.duration_ns), r.process,
+           Add(r, kNoDevice, r.start_ns, names_.Of(r.name), r.level, Bits(r.duration_ns), r.process,
                owners_.Rank(r.process), r.thread, Bits(r.correlation));
   }
   bool DecodeRecord(const StoredMarker& r) {
@@ -114,13 +120,13 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
     if (!Plausible(r.time_ns, 0) || r.source > 1 || (flag != 1 && flag != 2 && flag != 4)) return false;
     const bool on_device = r.source == 1;
     CountHalf(r, flag);
-    return Add(on_device ? r.device : kNoDevice, r.time_ns, names_.Of(r.name), names_.Of(r.domain), r.source,
+    return Add(r, on_device ? r.device : kNoDevice, r.time_ns, names_.Of(r.name), names_.Of(r.domain), r.source,
                flag / 2, Bits(r.id), on_device ? StreamOf(r.stream) : -1, r.process, owners_.Rank(r.process),
                on_device ? 0 : r.thread);
   }
   bool DecodeRecord(const StoredMemory& r) {
     return Plausible(r.start_ns, r.duration_ns) &&
-           Add(r.device, r.start_ns, r.operation, Bits(r.duration_ns), Bits(r.bytes), Bits(r.address),
+           Add(r, r.device, r.start_ns, r.operation, Bits(r.duration_ns), Bits(r.bytes), Bits(r.address),
                StreamOf(r.stream), r.process, owners_.Rank(r.process), Bits(r.correlation), r.is_async,
                r.detail);
   }
@@ -154,7 +160,8 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
   }
 
   template <typename... Cells>
-  bool Add(uint16_t physical, int64_t raw_ns, Cells... cells) {
+  bool Add(const Record& r, uint16_t physical, int64_t raw_ns, Cells... cells) {
+    if (!owners_.IsRequested(r.process)) return true;
     BatchBuilder* rows = RowsOf(physical);
     if (rows == nullptr) return false;
     rows->Add(clock_.HostNs(raw_ns), cells...);

@@ -69,6 +69,31 @@ TEST(ActivityDecoders, AKernelIsARowOfItsDevice) {
   EXPECT_EQ(run.stats.records, 2u);
 }
 
+TEST(ActivityDecoders, ProcessesOfOtherRanksAreLeftOut) {
+  const auto pids = [](std::set<int> ranks) {
+    DecodeRun run("activity_api.data", Place::Kind::kHost);
+    run.ranks = std::move(ranks);
+    Manifest& manifest = run.dump().manifest.emplace();
+    for (const int rank : {3, 4}) {
+      ManifestProcess& process = manifest.processes.emplace_back();
+      process.pid = 40 + rank;
+      process.rank = rank;
+    }
+    std::string bytes;
+    for (const uint32_t pid : {43, 44, 45, 43}) bytes += Bytes(StoredApi{1000, 10, 9, 1, 1, pid, 3, 0});
+    run.Feed({bytes});
+    EXPECT_EQ(run.stats.records, 4u);
+    EXPECT_EQ(run.stats.bad_records, 0u);
+    std::vector<int64_t> found;
+    for (const SeenRow& row : run.rows) found.push_back(row.Int(3));
+    return found;
+  };
+  EXPECT_EQ(pids({}), (std::vector<int64_t>{43, 44, 45, 43}));
+  // Pid 45 is of no rank that is known.
+  EXPECT_EQ(pids({4}), (std::vector<int64_t>{44, 45}));
+  EXPECT_EQ(pids({7}), (std::vector<int64_t>{45}));
+}
+
 TEST(ActivityDecoders, CountsInvalidRecords) {
   DecodeRun run("activity_kernel.data", Place::Kind::kHost);
   StoredKernel negative = Kernel();

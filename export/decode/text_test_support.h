@@ -4,6 +4,7 @@
 #include <bit>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,7 @@ class DecodeRun {
   Place& place() { return place_; }
   DumpInfo& dump() { return dump_; }
   TimeWindow window;
+  std::set<int> ranks;
 
   // Each of `chunks` is fed as a slice.
   void Feed(const std::vector<std::string>& chunks) {
@@ -78,6 +80,7 @@ class DecodeRun {
     context.file = &file_;
     context.clock = ClockMap(place_.clock);
     context.window = window;
+    context.ranks = ranks;
     context.strings = &strings;
     context.rows = &collector_;
     context.event = [this](const Event& event) { events.push_back(event); };
