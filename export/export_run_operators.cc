@@ -66,6 +66,9 @@ void ExportRun::TakeOperators() {
       formats_, [&](const auto& format) { return !wants(format) || format->format().wants().only_framework; });
   for (size_t i = 0; operators_ && i < dumps_.size(); ++i) {
     if (cancelled_ || std::ranges::none_of(formats_, wants)) return;
+    // Its host is not requested by the devices of another.
+    const auto is_requested = [&](const Place& place) { return filters_[i].HasDevice(place.device); };
+    if (std::ranges::none_of(dumps_[i].info().places, is_requested)) continue;
     operators::LoadReport loaded;
     const auto model = operators::LoadModel(
         {dumps_[i].reader(), dumps_[i].info(), filters_[i], runtime_apis, operator_details_, only_framework, options_.longest,
