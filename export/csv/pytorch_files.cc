@@ -1,5 +1,6 @@
 #include "export/csv/pytorch_files.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,7 +36,11 @@ Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps,
           "Communication(Not Overlapped and Exclude Receive),Preparing\n";
   uint64_t rows = 0;
   for (const auto& [device, overlap] : overlaps) {
-    const std::vector<StepSpan> its_steps = steps.For(device, rank_of(device));
+    std::vector<StepSpan> its_steps = steps.For(device, rank_of(device));
+    // Of a step that the range cuts there is only a part.
+    std::erase_if(its_steps, [&model](const StepSpan& step) {
+      return !model.window.Has(step.start_ns) || !model.window.Has(std::max(step.start_ns, step.end_ns - 1));
+    });
     const operators::Intervals receives = operators::ReceivesOf(model, device);
     for (const operators::StepShare& share : StepShares(overlap, receives, its_steps)) {
       CsvRow row(text);

@@ -87,6 +87,24 @@ class CutsTest(FolderCase):
         self.assertTrue(shown)
         self.assertTrue(all(begin <= float(e["ts"]) * 1000 + 300 and float(e["ts"]) * 1000 <= end for e in shown))
 
+    def test_steps_that_the_range_cuts(self):
+        """Their parts are no steps: step_trace_time and the collectives have those that lie in the range."""
+        dump = self.make(slots=40, steps=4)
+        for at in (1300, 3300, 5300, 7300):
+            dump.operation("hcom_allReduce_", "group_a", at)
+        dump.fill().write()
+
+        def export(begin, end):
+            out = self.export(dump.path, "--from", begin, "--to", end)
+            return read_dicts(out, "step_trace_time.csv"), list(read_json(out, "communication.json"))
+
+        whole = read_dicts(self.export(dump.path), "step_trace_time.csv")
+        self.assertEqual([row["Step"] for row in whole], ["5", "6", "7", "8"])
+        middle = {number: (dump.wall_ns(begin) + dump.wall_ns(end)) // 2 for number, (begin, end) in dump.steps.items()}
+        self.assertEqual(export(middle[5], middle[7]), (whole[1:2], ["step6"]))
+        ((row,), kinds) = export(dump.wall_ns(dump.steps[6][0]), middle[6])
+        self.assertEqual((row["Step"], row["Preparing"], kinds), ("", "0.0", ["step"]), "of no step, as without any")
+
     def test_steps_that_are_not_there(self):
         dump = self.make(slots=4, steps=3)
         dump.fill().write()
