@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ void AddShare(const operators::StepShare& share, CsvRow* row) {
   row->Repr(uncovered - share.receive_us).Repr(share.before_us);
 }
 
+// All of it is in the range of the export, and some of it in the time of which the device's records are: the vendor's
+// profiler begins later than the session.
+bool IsKnown(const StepSpan& step, const TimeWindow& window, const std::optional<operators::Interval>& recorded) {
+  if (!window.Has(step.start_ns) || !window.Has(std::max(step.start_ns, step.end_ns - 1))) return false;
+  return recorded && step.end_ns > recorded->start_ns && step.start_ns < recorded->end_ns;
+}
+
 }  // namespace
 
 Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps,
@@ -37,10 +45,8 @@ Status WritePytorchFiles(const operators::Model& model, const StepSpans& steps,
   uint64_t rows = 0;
   for (const auto& [device, overlap] : overlaps) {
     std::vector<StepSpan> its_steps = steps.For(device, rank_of(device));
-    // Of a step that the range cuts there is only a part.
-    std::erase_if(its_steps, [&model](const StepSpan& step) {
-      return !model.window.Has(step.start_ns) || !model.window.Has(std::max(step.start_ns, step.end_ns - 1));
-    });
+    const auto recorded = operators::ExtentOf(overlap);
+    std::erase_if(its_steps, [&](const StepSpan& step) { return !IsKnown(step, model.window, recorded); });
     const operators::Intervals receives = operators::ReceivesOf(model, device);
     for (const operators::StepShare& share : StepShares(overlap, receives, its_steps)) {
       CsvRow row(text);

@@ -105,6 +105,17 @@ class CutsTest(FolderCase):
         ((row,), kinds) = export(dump.wall_ns(dump.steps[6][0]), middle[6])
         self.assertEqual((row["Step"], row["Preparing"], kinds), ("", "0.0", ["step"]), "of no step, as without any")
 
+    def test_steps_before_the_first_record(self):
+        """The vendor's profiler begins later than the session: what the device did in them is unknown, not nothing."""
+        dump = self.make(slots=40, steps=4)
+        dump.steps = {4: (dump.device_count(100), dump.device_count(900)), **dump.steps}
+        dump.operation("hcom_allReduce_", "group_a", 3300)
+        dump.fill().write()
+        out = self.export(dump.path)
+        self.assertEqual([row["Iteration ID"] for row in self.rows(out, "step_trace")], ["4", "5", "6", "7", "8"])
+        self.assertEqual([row["Step"] for row in read_dicts(out, "step_trace_time.csv")], ["5", "6", "7", "8"])
+        self.assertEqual(list(read_json(out, "communication.json")), ["step5", "step6", "step7", "step8"])
+
     def test_steps_that_are_not_there(self):
         dump = self.make(slots=4, steps=3)
         dump.fill().write()
