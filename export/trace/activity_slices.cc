@@ -175,12 +175,17 @@ std::vector<ActivitySlices::Owned> ActivitySlices::OpenRanges(int64_t end_us, co
 
 // Calls that launch nothing have the number of what their thread launched before. Calls are reported as they end: the
 // first one with a number launched it, and so did those around that one.
-bool ActivitySlices::Launches(const Batch& batch, size_t row, const Slice& slice) {
+Slice::FlowEnd ActivitySlices::FlowEndOf(const Batch& batch, size_t row, const Slice& slice) {
+  if (batch.table->id != TableId::kApi) return Slice::FlowEnd::kTo;
   const int64_t correlation = Cell(batch, row, "correlation");
   if (launches_.size() >= kMaxLanes) launches_.clear();
   Launch& last = launches_[{Cell(batch, row, "pid"), Cell(batch, row, "thread")}];
-  if (last.correlation != correlation) last = {correlation, slice.t_ns, slice.t_ns + slice.dur_ns};
-  return slice.t_ns <= last.begin_ns && slice.t_ns + slice.dur_ns >= last.end_ns;
+  if (last.correlation != correlation) {
+    last = {correlation, slice.t_ns, slice.t_ns + slice.dur_ns};
+    return Slice::FlowEnd::kFrom;
+  }
+  const bool around = slice.t_ns <= last.begin_ns && slice.t_ns + slice.dur_ns >= last.end_ns;
+  return around ? Slice::FlowEnd::kAround : Slice::FlowEnd::kNone;
 }
 
 std::optional<Slice> ActivitySlices::Of(const Batch& batch, size_t row) {
@@ -210,8 +215,8 @@ std::optional<Slice> ActivitySlices::Of(const Batch& batch, size_t row) {
   }
   if (memory) slice.integers.emplace_back("bytes", Cell(batch, row, "bytes"));
   // A flow begins where the call begins: the kernel may run before it has returned.
-  if (correlation != 0 && !memory && (!api || Launches(batch, row, slice))) {
-    slice.flow_end = api ? Slice::FlowEnd::kFrom : Slice::FlowEnd::kTo;
+  if (correlation != 0 && !memory) {
+    slice.flow_end = FlowEndOf(batch, row, slice);
     slice.flow = fmt::format("{}_{}", pid, static_cast<uint64_t>(correlation));
   }
   return slice;

@@ -55,8 +55,8 @@ class ActivitySlices {
   Marker MarkerOf(const Batch& batch, size_t row);
   std::optional<Slice> OfMarker(const Batch& batch, size_t row);
   Slice SliceOf(const Batch& batch, size_t row, const Marker& marker);
-  // Of an API call: does a flow lead from it to what its thread launched?
-  bool Launches(const Batch& batch, size_t row, const Slice& slice);
+  // Of a row with a correlation: of an API call, whether its thread launched something in it.
+  Slice::FlowEnd FlowEndOf(const Batch& batch, size_t row, const Slice& slice);
   std::string Text(const Batch& batch, size_t column, size_t row) const;
 
   const DumpInfo& dump_;

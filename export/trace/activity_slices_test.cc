@@ -104,9 +104,9 @@ TEST_F(ActivitySlicesTest, AnArrowLeavesOnlyFromCallsThatLaunched) {
   const auto flow_end = [this](int64_t begin, int64_t length, int64_t thread, int64_t correlation) {
     return Of(TableId::kApi, -1, begin, strings_.Intern("x"), 2, length, 78, 1, thread, correlation)->flow_end;
   };
-  EXPECT_EQ(flow_end(10, 10, 43, 9), Slice::FlowEnd::kFrom);  // the runtime's launch
-  EXPECT_EQ(flow_end(5, 20, 43, 9), Slice::FlowEnd::kFrom);   // the operator around it
-  EXPECT_EQ(flow_end(30, 10, 43, 9), Slice::FlowEnd::kNone);  // a synchronisation behind it
+  EXPECT_EQ(flow_end(10, 10, 43, 9), Slice::FlowEnd::kFrom);   // the runtime's launch
+  EXPECT_EQ(flow_end(5, 20, 43, 9), Slice::FlowEnd::kAround);  // the operator around it
+  EXPECT_EQ(flow_end(30, 10, 43, 9), Slice::FlowEnd::kNone);   // a synchronisation behind it
   EXPECT_EQ(flow_end(1, 5, 43, 9), Slice::FlowEnd::kNone);
   EXPECT_EQ(flow_end(50, 10, 43, 10), Slice::FlowEnd::kFrom);
   EXPECT_EQ(flow_end(30, 10, 44, 9), Slice::FlowEnd::kFrom);  // another thread counts for itself

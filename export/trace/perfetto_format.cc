@@ -387,7 +387,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     }
     for (const auto& [name, value] : slice.numbers) annotation(name)->set_double_value(value);
     if (crowded) annotation("Duration(ns)")->set_int_value(slice.dur_ns);
-    if (slice.flow_end == Slice::FlowEnd::kFrom) event->add_flow_ids(FlowId(dump_, slice.flow));
+    if (slice.flow_end == Slice::FlowEnd::kFrom || slice.flow_end == Slice::FlowEnd::kAround) event->add_flow_ids(FlowId(dump_, slice.flow));
     if (slice.mark) event->add_flow_ids(FlowId(dump_, FlowText(MarkFlow(*slice.mark))));
     if (slice.flow_end == Slice::FlowEnd::kTo) event->add_terminating_flow_ids(FlowId(dump_, slice.flow));
     writer_.PutEvent(slice.t_ns, &event_);

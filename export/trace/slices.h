@@ -25,7 +25,8 @@ struct Slice {
   std::string name;
   std::string category;  // empty: none
   // Of what a process did: the flow from a call to what it launched, and what is at which end of it.
-  enum class FlowEnd : uint8_t { kNone, kFrom, kTo };
+  // kAround: of a call around the one it leads from.
+  enum class FlowEnd : uint8_t { kNone, kFrom, kAround, kTo };
   FlowEnd flow_end = FlowEnd::kNone;
   std::string flow;
   std::optional<int64_t> mark;  // a mark that a device has, too: its connection

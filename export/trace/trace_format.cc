@@ -332,7 +332,8 @@ class TraceSink final : public FormatSink, public LayerSink {
     WriteText({",\n{\"name\":\"", JsonEscaped(slice.name), "\",", place, text, ",\"args\":{", ArgsOf(slice), kEnd});
     layer_place_ = "\"," + place;
     if (slice.mark) WriteFlow(MarkFlow(*slice.mark), timestamp);
-    if (slice.flow_end == Slice::FlowEnd::kNone) return;
+    // Viewers take one begin of a flow only, and count each further one as damage.
+    if (slice.flow_end == Slice::FlowEnd::kNone || slice.flow_end == Slice::FlowEnd::kAround) return;
     constexpr std::string_view kArrow = "HostToDevice";
     text = FlowText(slice.flow_end == Slice::FlowEnd::kFrom ? "s" : "f\",\"bp\":\"e", kArrow,
                     fmt::format("{} {}", dump_, slice.flow), timestamp);

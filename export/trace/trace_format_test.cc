@@ -88,6 +88,24 @@ TEST_F(TraceFormatTest, ARangeWithoutAnEndGoesToThatOfTheRecording) {
                                           HasSubstr("\"ts\":\"1767225600000002.000\",\"dur\":48.0"))));
 }
 
+// chrome://tracing and Perfetto take the first begin of a flow and report the others.
+TEST_F(TraceFormatTest, AFlowBeginsOnce) {
+  const int64_t name = strings_.Intern("MatMul");
+  auto calls = Open(0, -1);
+  Put(calls.get(), TableId::kApi, -1, 2, name, 3, 1000, 77, 0, 43, 9);
+  Put(calls.get(), TableId::kApi, -1, 1, name, 2, 4000, 77, 0, 43, 9);  // the operator around the launch
+  ASSERT_TRUE(calls->Finish().ok());
+  auto kernels = Open(0, -1);
+  Put(kernels.get(), TableId::kKernel, 0, 5, name, name, 2000, 5, 77, 0, 43, 9);
+  ASSERT_TRUE(kernels->Finish().ok());
+  std::vector<std::string> flows;
+  for (const std::string& event : Events()) {
+    const json parsed = json::parse(event);
+    if (parsed.contains("id")) flows.push_back(parsed["ph"].get<std::string>() + " " + parsed["id"].get<std::string>() + " " + parsed["ts"].get<std::string>());
+  }
+  EXPECT_THAT(flows, ElementsAre("s HostToDevice 0 77_9 1767225600000002.000", "f HostToDevice 0 77_9 1767225600000005.000"));
+}
+
 TEST_F(TraceFormatTest, HccsPcieHbmDdrLlc) {
   auto sink = Open();
   Put(sink.get(), TableId::kHccs, 0, 40000, 51338.985, 0.1 + 0.2);
