@@ -125,7 +125,10 @@ const std::vector<View>& Views() {
        "SELECT t.startNs, t.endNs, d.node, d.job, coalesce(p.rank, d.rank), t.deviceId, t.streamId, "
        "(SELECT value FROM STRING_IDS WHERE id = a.name), a.startNs, a.globalTid & 4294967295, a.callchainId, "
        "t.globalTaskId, t.connectionId FROM PYTORCH_API a JOIN CONNECTION_IDS c ON c.id = a.connectionId "
-       "JOIN TASK t ON t.connectionId = c.connectionId {d}"},
+       // Contexts stand for the task around them.
+       "JOIN TASK t ON t.connectionId = c.connectionId {d} WHERE t.contextId <> 4294967295 OR "
+       "(t.connectionId, t.deviceId, t.streamId, t.taskId) NOT IN "
+       "(SELECT connectionId, deviceId, streamId, taskId FROM TASK WHERE contextId <> 4294967295)"},
       {"profd_framework_stacks", "callchain, depth, frame", {kPytorchCallchains},
        "SELECT t.id, t.stackDepth, (SELECT value FROM STRING_IDS WHERE id = t.stack) FROM PYTORCH_CALLCHAINS t"},
       {"profd_framework_steps", "start_ns, end_ns, node, job, rank, step", {kStepTime},
