@@ -1,11 +1,15 @@
 #include "export/strings.h"
 
+#include "export/repaired_text.h"
+
 namespace profd::exporting {
 
 int64_t Strings::Intern(std::string_view text) {
   MutexLock lock(mutex_);
   if (auto it = ids_.find(text); it != ids_.end()) return it->second;
-  if (texts_.size() >= kMax) text = kOther;
+  // The kernel cuts names of processes within a character; readers of CSV files and databases then refuse all of them.
+  const std::string repaired = RepairedText(text, text.size());
+  text = texts_.size() >= kMax ? kOther : std::string_view(repaired);
   if (auto it = ids_.find(text); it != ids_.end()) return it->second;
   const std::string& kept = texts_.emplace_back(text);
   auto id = static_cast<int64_t>(texts_.size() - 1);

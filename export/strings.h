@@ -17,6 +17,7 @@ class Strings {
   static constexpr size_t kMax = 1'000'000;
   static constexpr std::string_view kOther = "(other)";
 
+  // Of what is not UTF-8 with replacement characters.
   int64_t Intern(std::string_view text);
   // Stays valid as long as this. Empty for an id that was never given.
   std::string_view Text(int64_t id) const;

@@ -72,6 +72,15 @@ TEST(ProcCpu, JiffiesOfProcessAndMachine) {
   EXPECT_EQ(run.stats.bad_records, 2u);  // the line and its block
 }
 
+// The kernel keeps 15 bytes of a name, and may cut it within a character.
+TEST(ProcMem, ANameThatIsCutIsValidText) {
+  DecodeRun run("77-Memory.data", kDevice);
+  run.Feed({Block(1, "50 20 30 4 5 6 7\nProcessName:ab\xe4\xb8\n") + Block(2, "50 20 30 4 5 6 7\nProcessName:ab\xe4\xb8\n")});
+  ASSERT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.strings.Text(run.rows[0].Int(1)), "ab\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(run.rows[1].Int(1), run.rows[0].Int(1));
+}
+
 TEST(ProcMem, PagesOfThePidInTheName) {
   DecodeRun run("77-Memory.data", kDevice);
   run.Feed({Block(1, "50 20 30 4 5 6 7\nProcessName:a b\n") + Block(2, "50 20\n")});

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "export/repaired_text.h"
 #include "export/sqlite/sql_enums.h"
 
 namespace profd::exporting {
@@ -61,8 +62,8 @@ void AddDevices(const DumpInfo& dump, size_t number, bool merged, SmallTable& np
 }
 
 std::vector<SqlCell> DumpRow(const DumpInfo& dump, size_t number, const Span& span) {
-  std::vector<SqlCell> row{static_cast<int64_t>(number), dump.name, dump.path,
-                           dump.hostname,                OrNull(dump.job_id)};
+  std::vector<SqlCell> row{static_cast<int64_t>(number), RepairedText(dump.name, dump.name.size()),
+                           RepairedText(dump.path, dump.path.size()), dump.hostname, OrNull(dump.job_id)};
   row.push_back(dump.rank ? SqlCell(int64_t{*dump.rank}) : SqlCell());
   row.emplace_back(int64_t{dump.chip});
   row.emplace_back(span.start_ns);

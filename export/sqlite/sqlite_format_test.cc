@@ -238,6 +238,20 @@ TEST(SqliteFormat, RowsAreByDumpDeviceAndTimeWhateverTheThreadsDo) {
             0);
 }
 
+// Python's reader refuses every query of a text that is not UTF-8.
+TEST(SqliteFormat, NamesOfDumpsAreValidText) {
+  MadeExport made(1, 1);
+  made.dump(0).name = "bad\xff";
+  made.dump(0).path = "run1/bad\xff";
+  auto sink = made.Open(0, 0);
+  ASSERT_TRUE(sink->Finish().ok());
+  made.End();
+  const SqlRows rows = made.Query("SELECT name, path FROM PROFD_DUMPS");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(Text(rows[0][0]), "bad\xEF\xBF\xBD");
+  EXPECT_EQ(Text(rows[0][1]), "run1/bad\xEF\xBF\xBD");
+}
+
 TEST(SqliteFormat, EventsAreMarksStepsAndGaps) {
   MadeExport made(1, 1);
   auto sink = made.Open(0, 0);
