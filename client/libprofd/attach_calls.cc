@@ -130,21 +130,21 @@ Answer Library::StartSession(attach::StartCall call, Deadline deadline) {
   return {CodeOf(*reply, PROFD_REFUSED), reply->message};
 }
 
-Answer Library::StopSession(Deadline deadline) {
+Answer Library::StopSession(std::string id, Deadline deadline) {
   MutexLock lock(mutex_);
   // What PROFILING_OPTIONS began may not have been answered yet.
   changed_.WaitUntil(lock, deadline, [this]() REQUIRES(mutex_) {
     return !opened_.empty() || !own_options_sent_ ||
            (phase_ != Phase::kAttached && !is_under_way());
   });
-  if (opened_.empty()) {
+  if (id.empty() && opened_.empty()) {
     if (phase_ != Phase::kAttached) return NotAttached();
     return {PROFD_NO_SESSION, own_refusal_.empty()
                                   ? "this process has started no session"
                                   : "PROFILING_OPTIONS was refused: " + own_refusal_};
   }
-  const std::string id = opened_.back();
-  opened_.pop_back();
+  if (id.empty()) id = opened_.back();
+  std::erase(opened_, id);
   Answer failure;
   const auto reply = Call(
       lock, Kind::kStop,

@@ -78,7 +78,8 @@ class Library {
 
   Answer WaitAttached(Deadline deadline);
   Answer StartSession(attach::StartCall call, Deadline deadline);
-  Answer StopSession(Deadline deadline);
+  // "" = the last one this process started.
+  Answer StopSession(std::string id, Deadline deadline);
   Answer SetMetadata(std::string key, std::string value);
   // The last session as JSON, requested anew when `refresh`.
   Answer SessionJson(bool refresh, Deadline deadline, std::string* out);

@@ -300,10 +300,13 @@ int profd_start_with(const profd_start_args* args) {
 
 int profd_stop(void) { return profd_stop_within(0); }
 
-int profd_stop_within(uint32_t timeout_ms) {
-  return profd::lib::Guarded([timeout_ms] {
-    return profd::lib::WithLibrary(profd::lib::NotRunning, [timeout_ms](Library& library) {
-      return library.StopSession(profd::lib::After(timeout_ms, profd::lib::kStopMs));
+int profd_stop_within(uint32_t timeout_ms) { return profd_stop_session(nullptr, timeout_ms); }
+
+int profd_stop_session(const char* session_id, uint32_t timeout_ms) {
+  return profd::lib::Guarded([=] {
+    return profd::lib::WithLibrary(profd::lib::NotRunning, [=](Library& library) {
+      return library.StopSession(session_id == nullptr ? "" : session_id,
+                                 profd::lib::After(timeout_ms, profd::lib::kStopMs));
     });
   });
 }

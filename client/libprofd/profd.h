@@ -90,6 +90,9 @@ PROFD_API int profd_start_with(const profd_start_args* args);
  */
 PROFD_API int profd_stop(void);
 PROFD_API int profd_stop_within(uint32_t timeout_ms);
+/* The same of one of several sessions that overlap, by the session_id in the JSON that followed its start (NULL or "" =
+ * the last one). */
+PROFD_API int profd_stop_session(const char* session_id, uint32_t timeout_ms);
 
 /* Steps. Also what start_step and steps of a session are counted by. */
 PROFD_API void profd_step_begin(int64_t step);

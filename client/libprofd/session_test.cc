@@ -147,6 +147,19 @@ TEST_F(SessionTest, StopEndsTheLastOne) {
   EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
 }
 
+TEST_F(SessionTest, AnyOfSeveralIsStoppedByItsId) {
+  AttachedDaemon daemon(path_, Obliging());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(profd_start(nullptr), PROFD_OK);
+  EXPECT_EQ(profd_stop_session("s-2", 0), PROFD_OK);
+  EXPECT_EQ(daemon.Expect<attach::StopCall>().session_id, "s-2");
+  EXPECT_EQ(State(), "done");
+  EXPECT_EQ(profd_stop_session("", 0), PROFD_OK);
+  EXPECT_EQ(daemon.Expect<attach::StopCall>(1).session_id, "s-3");
+  EXPECT_EQ(profd_stop(), PROFD_OK);
+  EXPECT_EQ(daemon.Expect<attach::StopCall>(2).session_id, "s-1");
+  EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
+}
+
 TEST_F(SessionTest, AStopThatTimedOutMayBeTriedAgain) {
   std::atomic<bool> answers = false;
   auto obliging = Obliging();

@@ -61,7 +61,7 @@ _SIGNATURES: Dict[str, Tuple[Any, List[Any]]] = {
     "profd_attach": (ctypes.c_int, [ctypes.c_uint32]),
     "profd_shutdown": (None, []),
     "profd_start_with": (ctypes.c_int, [ctypes.POINTER(StartArgs)]),
-    "profd_stop_within": (ctypes.c_int, [ctypes.c_uint32]),
+    "profd_stop_session": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_uint32]),
     "profd_step_begin": (None, [ctypes.c_int64]),
     "profd_step_end": (None, [ctypes.c_int64]),
     "profd_mark": (None, [ctypes.c_char_p]),

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Type, TypeVar, Union, cast
 
 from . import _lib, _marks, _stacks
@@ -181,6 +182,18 @@ def _output_folder(options_text: Optional[str]) -> Optional[str]:
     return os.path.join(work, "profiling_data") if work else None
 
 
+# libprofd has the summary of the last session that was started or stopped: no other thread may come between.
+_last_session = threading.RLock()
+
+
+def _after_fork() -> None:
+    global _last_session
+    _last_session = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class Profile:
     """One session of this process: started on entry, stopped on exit.
 
@@ -230,11 +243,13 @@ class Profile:
             start_step=a["start_step"], steps=a["steps"], no_dump=int(not a["dump"]),
             best_effort=int(a["best_effort"]), collectors=text(collectors),
             timeout_ms=max(1, int(self._timeout * 1000)) if self._timeout else _START_MS)
-        code = lib().profd_start_with(ctypes.byref(args))
-        if code == _lib.OK:
-            self.started = True
-            self.summary = session()
-        elif code == _lib.DISABLED:
+        with _last_session:
+            code = lib().profd_start_with(ctypes.byref(args))
+            if code == _lib.OK:
+                self.started = True
+                self.summary = session()
+                return self
+        if code == _lib.DISABLED:
             pass  # PROFD_DISABLE=1: requested
         elif self._strict:
             check(code)
@@ -248,12 +263,17 @@ class Profile:
             return self.summary
         self.started = False
         _marks.end_step()
-        code = lib().profd_stop_within(_STOP_MS)
-        self.summary = session(refresh=1.0) or self.summary
+        own = self.summary.get("session_id")
+        with _last_session:
+            code = lib().profd_stop_session(text(own), _STOP_MS)
+            why = last_error()
+            found = session(refresh=1.0)
+        if found.get("session_id") == own:
+            self.summary = found
         if code not in (_lib.OK, _lib.NO_SESSION):
             if self._strict:
-                raise ProfdError(code, last_error())
-            warn(f"profile not ended in order: {last_error()}")
+                raise ProfdError(code, why)
+            warn(f"profile not ended in order: {why}")
         self._bring_dump()
         return self.summary
 

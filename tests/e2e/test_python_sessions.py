@@ -1,0 +1,85 @@
+"""Several sessions of one Python process at the same time."""
+
+import unittest
+
+import profd_harness
+from prof_reader import marks_by_time
+from profd_harness import Daemon
+from test_python import answer, python
+
+
+class Overlapping(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.d = Daemon(scenario_text="chip = \"910B\"\ndevices = 2\n").start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.d.dispose()
+
+    def test_each_ends_its_own(self):
+        """The first to begin is the first to end."""
+        ended = answer(python("""
+            import json, profd
+            first, second = (profd.profile({"msproftx": "on"}, label=label, strict=True).start() for label in "ab")
+            begun = [p.summary["session_id"] for p in (first, second)]
+            profd.mark("both")
+            ends = [first.stop()]
+            profd.mark("second")
+            ends.append(second.stop())
+            print(json.dumps([begun, ends]))
+        """, self.d))
+        begun, ends = ended
+        self.assertEqual([s["session_id"] for s in ends], begun)
+        self.assertEqual([[e["name"] for e in marks_by_time(s["dump_path"])] for s in ends], [["both"], ["both", "second"]])
+
+    def test_threads(self):
+        found = answer(python("""
+            import json, threading, profd
+            found, together = [], threading.Barrier(4)
+            def run():
+                for _ in range(5):
+                    together.wait(60)
+                    with profd.profile({"msproftx": "on"}, strict=True) as p:
+                        begun = p.summary["session_id"]
+                        together.wait(60)
+                    found.append([begun, p.summary["session_id"], p.summary["state"]])
+            threads = [threading.Thread(target=run) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            print(json.dumps(found))
+        """, self.d))
+        self.assertEqual(len({begun for begun, _, _ in found}), 20)
+        self.assertEqual([[ended, state] for _, ended, state in found], [[begun, "done"] for begun, _, _ in found])
+
+    def test_why_a_session_was_not_ended(self):
+        """Its summary is requested afterwards, which has a result of its own."""
+        result = python("""
+            import profd
+            from profd import _lib
+            class Library:
+                path, error = "stub", b""
+                def profd_session_json(self, buffer, *_):
+                    self.error, buffer.value = b"", b'{"session_id": "s"}'
+                    return len(buffer.value)
+                def profd_stop_session(self, *_):
+                    self.error = b"the daemon has not answered in time"
+                    return _lib.TIMEOUT
+                def profd_last_error(self):
+                    return self.error
+                def profd_stacks_wanted(self, *_):
+                    return _lib.DISABLED
+                def __getattr__(self, name):
+                    return lambda *_: 0
+            _lib._library = Library()
+            with profd.profile():
+                pass
+        """)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("profile not ended in order: the daemon has not answered in time", result.stderr)
+
+
+if __name__ == "__main__":
+    profd_harness.main()
