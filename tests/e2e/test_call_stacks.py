@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import types
 import unittest
 from unittest import mock
@@ -170,6 +171,17 @@ class Rate(unittest.TestCase):
                 mock.patch.object(_stacks, "time", types.SimpleNamespace(monotonic=lambda: library.now), create=True):
             _stacks._run()
         self.assertAlmostEqual(library.samples, 100, delta=3)
+
+
+class Ended(unittest.TestCase):
+    def test_a_thread_that_has_ended(self):
+        """The next thread may have its identifier, and is another thread for the kernel."""
+        before, noted = dict(_stacks._stepping), []
+        thread = threading.Thread(target=lambda: (_stacks.note_step(), noted.append(dict(_stacks._stepping))))
+        thread.start()
+        thread.join()
+        self.assertEqual(noted, [{**before, thread.ident: thread.native_id}])
+        self.assertEqual(_stacks._stepping, before)
 
 
 class InADump(unittest.TestCase):

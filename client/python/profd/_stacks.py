@@ -32,6 +32,20 @@ _thread: Optional[threading.Thread] = None
 _stepping: Dict[int, int] = {}  # threads that have begun a step: identifier -> the kernel's
 
 
+class _Stepping:
+    """In such a thread for as long as it lives: the next thread may have its identifier."""
+
+    def __init__(self) -> None:
+        self.ident = threading.get_ident()
+        _stepping[self.ident] = threading.get_native_id()
+
+    def __del__(self, forget: Any = _stepping.pop) -> None:
+        forget(self.ident, None)
+
+
+_here = threading.local()
+
+
 def watch(again: bool = False) -> None:
     """To be called once the library runs: from here on sessions are heard. `again`: also after a shutdown."""
     global _thread
@@ -45,7 +59,8 @@ def watch(again: bool = False) -> None:
 
 def note_step() -> None:
     """This thread begins a step: it is one of those that train."""
-    _stepping.setdefault(threading.get_ident(), threading.get_native_id())
+    if not hasattr(_here, "stepping"):
+        _here.stepping = _Stepping()
 
 
 def _rate() -> int:
@@ -88,8 +103,7 @@ def _sample(library: Any, tree: _Tree) -> None:
     for ident, native in threads.items():
         frame = frames.get(ident)
         if frame is None:
-            _stepping.pop(ident, None)  # it has ended
-            continue
+            continue  # it has ended meanwhile
         leaf = tree.send(library, _stack(frame))
         if leaf:
             library.profd_stack_sample(leaf, native)
@@ -185,8 +199,8 @@ class _Tree:
 
 
 def _after_fork() -> None:
-    global wanted, _thread, _lock
-    wanted, _thread, _lock = 0, None, threading.Lock()
+    global wanted, _thread, _lock, _here
+    wanted, _thread, _lock, _here = 0, None, threading.Lock(), threading.local()
     _stepping.clear()
 
 
