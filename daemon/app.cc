@@ -57,16 +57,18 @@ Result<bool> App::Impl::Serve() {
       *releases, *tuning, *jobs, *archive, recorder.get(), advisor.get(), [this](const Peer& peer, v1::Node* out) { DescribeNode(peer, out); }});
   std::string warning;
   RETURN_IF_ERROR(rpc->Listen(config, &warning));
+  if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
+  RETURN_IF_ERROR(ListenAttach());
+  RETURN_IF_ERROR(push->Start(config));
+  // Only a daemon that can serve: one that ends at once would end them.
   earlier->Resume(*control, *earlier_sessions);
   rpc->Start();
-  if (!warning.empty()) log::Warning("socket", {{"problem", warning}});
-  RETURN_IF_ERROR(ServeAttach());
-  RETURN_IF_ERROR(push->Start(config));
+  jobs->Start();
   Announce();
   return WaitForSignals();
 }
 
-Status App::Impl::ServeAttach() {
+Status App::Impl::ListenAttach() {
   const DaemonConfig& config = options.config;
   Status users = pollers->StartDcmiTask(kDeviceUsersHz, jobs->DeviceUserTask());
   if (!users.ok()) log::Info("processes on devices are not listed", {{"why", users.message()}});

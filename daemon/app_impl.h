@@ -70,7 +70,7 @@ struct App::Impl final : DumpRetention::Watcher, DeviceWatcher {
 
   // app.cc: serve, tick, end. Serve's answer: whether sessions are to resume at the next start (SIGUSR2).
   Result<bool> Serve();
-  Status ServeAttach();
+  Status ListenAttach();
   void Announce();
   Result<bool> WaitForSignals();
   void Reload();

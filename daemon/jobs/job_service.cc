@@ -67,8 +67,11 @@ Status JobService::Listen(const AttachServerOptions& options, SessionCalls* sess
   server_ = std::move(server).value();
   server_->SetDisposer([this](UniqueFd fd) { probe_.Dispose(std::move(fd)); });
   service_->Serve(server_.get(), sessions);
-  server_->Start();
   return Status::Ok();
+}
+
+void JobService::Start() {
+  if (server_ != nullptr) server_->Start();
 }
 
 void JobService::Stop() {

@@ -38,6 +38,8 @@ class JobService final : private JobTable::Handler {
   FileCopier& copier() { return copier_; }
   // Any thread. Without it processes cannot attach.
   Status Listen(const AttachServerOptions& options, SessionCalls* sessions, std::string* warning);
+  // Any thread, after Listen: those that wait come in.
+  void Start();
   // Empty: processes cannot attach.
   const std::string& attach_socket() const { return attach_socket_; }
   // Any thread: no process attaches any more, attached ones are disconnected.

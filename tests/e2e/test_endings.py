@@ -137,6 +137,21 @@ class Endings(unittest.TestCase):
             daemon.ctl("rm", session_id)
             self.assertFalse(os.path.exists(path))
 
+    def test_a_daemon_that_cannot_serve_leaves_sessions_to_the_next(self):
+        with Daemon(SCENARIO) as daemon:
+            session_id = daemon.ctl("start", *HCCS)["session_id"]
+            daemon.kill()
+            attach = os.path.join(daemon.base, "attach.sock")
+            os.remove(attach)
+            os.mkdir(attach)
+            daemon.start(ready=False)
+            self.assertEqual(daemon.process.wait(60), 1)
+            self.assertIn("is not a socket", daemon.log())
+            os.rmdir(attach)
+            daemon.start()
+            daemon.until_state(session_id, "running")
+            self.assertEqual(daemon.ctl("stop", session_id)["sessions"][0]["state"], "done")
+
     def test_killed_at_any_moment(self):
         """Control files and manifest are complete whenever the daemon is killed."""
         for delay in range(4):
