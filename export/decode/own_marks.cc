@@ -68,6 +68,7 @@ class MarksDecoder final : public EventDecoder {
     Range range;
     int lane = 0;
   };
+  using OpenById = std::map<std::pair<int64_t, int64_t>, Started>;  // by pid and id
   // The lowest free one, and those given back. A file may have any number of ranges open at a time.
   struct Lanes {
     std::set<int> free;
@@ -168,7 +169,9 @@ class MarksDecoder final : public EventDecoder {
 
   bool StartRange(const Mark& mark) {
     const std::pair id(mark.thread.first, mark.value);
-    if (started_.size() >= kMaxStarted || started_.contains(id)) return false;
+    // Another program left it open: that of before an exec, or one that had the process's number.
+    if (const auto before = started_.find(id); before != started_.end()) End(before, mark.t_ns, true);
+    if (started_.size() >= kMaxStarted) return false;
     Started started{mark.thread,
                     {mark.t_ns, std::string(mark.name), mark.rank, std::string(mark.domain)}};
     started.lane = lanes_[{mark.thread.first, started.range.domain}].Take();
@@ -181,12 +184,15 @@ class MarksDecoder final : public EventDecoder {
       ++stats_.unpaired;  // it started before the session, and when or what it is, is unknown
       return true;
     }
-    SendStarted(&found->second, mark.t_ns, false);
-    auto lanes = lanes_.find({mark.thread.first, found->second.range.domain});
+    End(found, mark.t_ns, false);
+    return true;
+  }
+  void End(OpenById::iterator found, int64_t end_ns, bool clipped) {
+    SendStarted(&found->second, end_ns, clipped);
+    auto lanes = lanes_.find({found->first.first, found->second.range.domain});
     lanes->second.free.insert(found->second.lane);
     if (lanes->second.AllFree()) lanes_.erase(lanes);
     started_.erase(found);
-    return true;
   }
   void SendStarted(Started* started, int64_t end_ns, bool clipped) {
     Event event = EventOf(EventKind::kRange, started->thread, started->range.rank);
@@ -262,7 +268,7 @@ class MarksDecoder final : public EventDecoder {
   int64_t last_ns_ = INT64_MIN;   // of all marks
   std::map<Thread, std::vector<Range>> ranges_;
   std::map<int64_t, Step> steps_;  // by pid
-  std::map<std::pair<int64_t, int64_t>, Started> started_;  // by pid and id
+  OpenById started_;
   std::map<std::pair<int64_t, std::string>, Lanes> lanes_;  // by pid and domain
 };
 
