@@ -185,6 +185,25 @@ TEST(Stacks, FramesAreSlicesFromTheirFirstSampleToTheFirstWithoutThem) {
   EXPECT_EQ(run.stats.bad_records, 1u) << "of a frame that was not sent";
 }
 
+TEST(Stacks, AnotherProgramOfTheProcessHasFramesOfItsOwn) {
+  DecodeRun run("stacks.tsv", kOwn);
+  run.Feed({"1\t42\t\t7\tframe\t2\t0\tlaunch.py:main:1\n1\t42\t\t7\tframe\t3\t2\tos.py:wait:2\n"
+            "2100\t42\t\t7\tstack\t3\t0\t\n2120\t42\t\t7\tstack\t3\t0\t\n"
+            // After exec. The second is called by another one now.
+            "2200\t42\t\t7\tframe\t2\t0\ttrain.py:main:1\n2200\t42\t\t7\tframe\t3\t2\tos.py:wait:2\n"
+            "2210\t42\t\t7\tstack\t3\t0\t\n"
+            // A session that begins later has them again.
+            "2220\t42\t\t7\tframe\t2\t0\ttrain.py:main:1\n2220\t42\t\t7\tframe\t3\t2\tos.py:wait:2\n"
+            "2230\t42\t\t7\tstack\t3\t0\t\n"});
+  Texts texts;
+  for (const Event& event : run.events) {
+    texts.push_back(fmt::format("{} {}+{} of {}: {}", event.name, event.value, event.dur_ns, event.caller, event.args.at(0).value));
+  }
+  EXPECT_EQ(texts, (Texts{"os.py:wait:2 3+110 of 2: 2", "launch.py:main:1 2+110 of 0: 0",
+                          "os.py:wait:2 2147483649+20 of 2147483648: 2", "train.py:main:1 2147483648+20 of 0: 0"}));
+  EXPECT_EQ(run.stats.bad_records, 0u);
+}
+
 TEST(Stacks, FramesThatMakeNoTreeAreCounted) {
   DecodeRun run("stacks.tsv", kOwn);
   run.Feed({"1\t42\t\t7\tframe\t2\t2\tcalls itself\n1\t42\t\t7\tframe\t3\t4\ta\n"

@@ -34,12 +34,15 @@ class StacksDecoder final : public EventDecoder {
   static constexpr size_t kMaxThreads = 65536;
   static constexpr size_t kMaxFrames = size_t{1} << 20;
   static constexpr size_t kMaxDepth = 512;
+  // Beyond those of the processes (profd.h).
+  static constexpr int64_t kFirstSpare = int64_t{1} << 31;
   // A thread that was not sampled for so long was not looked at: the slowest rate is 1 Hz.
   static constexpr int64_t kPauseNs = 2 * kNsPerSecond;
 
   struct Frame {
     int64_t caller = 0;
     std::string name;
+    bool operator==(const Frame&) const = default;
   };
   struct Open {
     int64_t id = 0;
@@ -76,14 +79,24 @@ class StacksDecoder final : public EventDecoder {
 
   bool Define(int64_t pid, int64_t id, int64_t caller, std::string_view name) {
     if (caller < 0 || caller == id || frames_.size() >= kMaxFrames) return false;
-    frames_[{pid, id}] = {caller, std::string(name)};
+    const Frame frame{NumberOf(pid, caller), std::string(name)};
+    int64_t& number = numbers_.try_emplace({pid, id}, id).first->second;
+    const auto [known, is_new] = frames_.try_emplace({pid, number}, frame);
+    if (is_new || known->second == frame) return true;
+    // The ids have begun anew: another program (exec), or the process has attached again.
+    number = next_spare_++;
+    frames_[{pid, number}] = frame;
     return true;
+  }
+  int64_t NumberOf(int64_t pid, int64_t id) const {
+    const auto found = numbers_.find({pid, id});
+    return found == numbers_.end() ? id : found->second;
   }
 
   // Outermost first; empty: a frame is not known.
   std::vector<int64_t> PathOf(int64_t pid, int64_t leaf) const {
     std::vector<int64_t> path;
-    for (int64_t id = leaf; id != 0;) {
+    for (int64_t id = NumberOf(pid, leaf); id != 0;) {
       auto found = frames_.find({pid, id});
       if (found == frames_.end() || path.size() >= kMaxDepth) return {};
       path.push_back(id);
@@ -129,7 +142,9 @@ class StacksDecoder final : public EventDecoder {
     }
   }
 
-  std::map<std::pair<int64_t, int64_t>, Frame> frames_;  // by pid and id
+  std::map<std::pair<int64_t, int64_t>, int64_t> numbers_;  // of the frame that an id of a process stands for now
+  std::map<std::pair<int64_t, int64_t>, Frame> frames_;     // by pid and number
+  int64_t next_spare_ = kFirstSpare;
   std::map<ThreadId, Thread> threads_;
 };
 
