@@ -417,7 +417,7 @@ void Session::OnClosed(const Status& status) {
 void Session::Tick(const std::map<int, DeviceValues>& latest) {
   DCHECK_ON(deps_.control);
   if (state_ != v1::Session::STATE_RUNNING && state_ != v1::Session::STATE_SCHEDULED) return;
-  if (SessionJob* const job = processes_->job(); job != nullptr) job->Refresh();
+  processes_->Tick();
   if (const std::optional<std::string> over = terms_.WhyOver(job())) return Stop(*over);
   if (state_ != v1::Session::STATE_RUNNING) return;
   JoinDevices();

@@ -48,6 +48,7 @@ void SessionJob::OnAttached(const TrainingProcess& process) {
   });
   if (foreign && targets_.pids.empty()) return;
   TrainingProcess& member = members_[process.pid];
+  silent_.erase(process.pid);
   attached_.erase(member.attach_id);
   member = process;
   attached_.insert(process.attach_id);
@@ -137,6 +138,7 @@ void SessionJob::OnDetached(const TrainingProcess& process, bool in_good_order) 
   if (found == members_.end() || found->second.attach_id != process.attach_id) return;
   found->second.attach_id = 0;
   attached_.erase(process.attach_id);
+  if (!in_good_order && Lives(process.pid)) silent_.insert(process.pid);
   listener_->OnGone(process, process.attach_id, in_good_order);
 }
 
@@ -149,12 +151,18 @@ const TrainingProcess* SessionJob::CountingProcess() const {
   return lowest;
 }
 
+bool SessionJob::Lives(pid_t pid) const {
+  const std::optional<uint64_t> begin = processes_.StartTimeOf(pid);
+  const uint64_t known = members_.at(pid).start_ticks;
+  return begin && (known == 0 || *begin == known);
+}
+
+bool SessionJob::ForgetEnded() {
+  return std::erase_if(silent_, [this](pid_t pid) { return !Lives(pid); }) > 0;
+}
+
 bool SessionJob::AnyAlive() const {
-  return std::ranges::any_of(members_, [this](const auto& member) {
-    std::optional<uint64_t> begin = processes_.StartTimeOf(member.first);
-    const uint64_t known = member.second.start_ticks;
-    return begin && (known == 0 || *begin == known);
-  });
+  return std::ranges::any_of(members_, [this](const auto& member) { return Lives(member.first); });
 }
 
 std::vector<TrainingProcess> SessionJob::Processes() const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -61,6 +62,10 @@ class SessionJob final : private JobWatcher {
 
   // The attached process with the lowest rank; null if none is attached.
   const TrainingProcess* CountingProcess() const;
+  // Has a process lost its connection, not ended, and may attach again (its library does, or the program that it executes)?
+  bool AwaitsReturn() const { return !silent_.empty(); }
+  // True: one of those has ended since. Queries the kernel.
+  bool ForgetEnded();
   // Is any process of it alive? Queries the kernel.
   bool AnyAlive() const;
   bool any() const { return !members_.empty(); }
@@ -82,6 +87,7 @@ class SessionJob final : private JobWatcher {
   void OnActivityGivenUp(uint64_t attach_id, const Status& why) override;
   void OnCollector(uint64_t attach_id, const attach::CollectorReport& report) override;
   bool OnFiles(uint64_t attach_id, const attach::CollectorReport& report, std::shared_ptr<UniqueFd> directory) override;
+  bool Lives(pid_t pid) const;
   // The member of this connection; nothing: there is none.
   std::optional<TrainingProcess> MemberOf(uint64_t attach_id) const;
 
@@ -92,6 +98,7 @@ class SessionJob final : private JobWatcher {
   Listener* listener_ = nullptr;  // null: not watching
   // By pid. A process that detached stays for as long as it lives; its successor replaces it.
   std::map<pid_t, TrainingProcess> members_;
+  std::set<pid_t> silent_;  // of the members: without a connection, but without a farewell
   std::unordered_set<uint64_t> attached_;  // of the members: asked for each ring in each round
   std::optional<attach::SessionNotice> notice_;
   std::shared_ptr<void> watch_;

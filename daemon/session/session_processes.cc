@@ -193,7 +193,20 @@ void SessionProcesses::OnGone(const TrainingProcess& process, uint64_t attach_id
                               files_ != nullptr ? "files" : "last records"));
   }
   WhenHandedOver();
-  if (!NeedsSteps(spec_) || job_->CountingProcess() != nullptr) return;
+  EndUnlessCounted();
+}
+
+void SessionProcesses::Tick() {
+  DCHECK_ON(deps_.control);
+  if (job_ == nullptr) return;
+  job_->Refresh();
+  if (job_->ForgetEnded()) EndUnlessCounted();
+}
+
+// No process is left whose steps begin or end the session, or may be again.
+void SessionProcesses::EndUnlessCounted() {
+  const auto session = session_.lock();
+  if (session == nullptr || !NeedsSteps(spec_) || job_->CountingProcess() != nullptr || job_->AwaitsReturn()) return;
   std::string reason;
   if (session->state() == v1::Session::STATE_SCHEDULED) {
     reason = fmt::format("no attached process is left to begin step {}", spec_.schedule().start_step());

@@ -77,6 +77,8 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   void Arm();
   // The session runs: they are notified, and their marks and records go into `dump` (null: nowhere).
   void Begin(std::shared_ptr<WriterSession> dump, std::vector<SessionMarks::Device> devices, int64_t start_raw_ns);
+  // Every second.
+  void Tick();
   // A device that a process brought.
   void AddDevice(SessionMarks::Device device);
   // Takes the last marks and requests the last records; OnHandedOver follows where some are awaited.
@@ -126,6 +128,7 @@ class SessionProcesses final : public std::enable_shared_from_this<SessionProces
   void OnGone(const TrainingProcess& process, uint64_t attach_id, bool in_good_order) override;
   void OnCome() override;
   bool WantsRings() const override;
+  void EndUnlessCounted();
   void CountStep(const Mark& mark);
   void CountEarlySteps(const SessionEarly& early);
   void MakeFiles();

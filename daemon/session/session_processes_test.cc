@@ -231,6 +231,25 @@ TEST_F(SessionProcessesTest, EndsWhereNoProcessIsLeftThatCounts) {
   EXPECT_THAT(session_->events_, ElementsAre("end: no attached process is left to begin step 5"));
 }
 
+// A program that the process executes attaches anew, as a library does that has lost its connection.
+TEST_F(SessionProcessesTest, WaitsForAProcessThatMayAttachAgain) {
+  spec_.mutable_schedule()->set_start_step(5);
+  Make();
+  directory_.Detach(2);
+  TrainingProcess counting = directory_.Processes().front();
+  directory_.Detach(1, /*in_good_order=*/false);
+  processes_->Tick();
+  time_.RunReady();
+  EXPECT_THAT(session_->events_, IsEmpty());
+  counting.attach_id = 3;
+  directory_.Attach(counting);
+  directory_.Detach(3, /*in_good_order=*/false);
+  processes_of_node_.alive.erase(10);
+  processes_->Tick();
+  time_.RunReady();
+  EXPECT_THAT(session_->events_, ElementsAre("came", "end: no attached process is left to begin step 5"));
+}
+
 TEST_F(SessionProcessesTest, WaitsForTheLastRecordsOfEachProcess) {
   EndWhileBothCollect();
   EXPECT_TRUE(processes_->awaits_last());

@@ -32,15 +32,16 @@ def runtime_of_sanitizer():
     return {"LD_PRELOAD": ":".join(found), "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
 
+def environment(d=None):
+    """Of a script that uses the package, with this daemon."""
+    attach = {"PROFD_ATTACH_SOCKET": os.path.join(d.base, "attach.sock")} if d is not None else {}
+    return {**os.environ, "PYTHONPATH": os.path.join(REPO, "client", "python"), "PYTHONWARNINGS": "default",
+            "PYTHONDONTWRITEBYTECODE": "1", "PROFD_LIBRARY": library(), **runtime_of_sanitizer(), **attach}
+
+
 def python(code, d=None, env=None, **how):
     """Runs the script (with the package on its path) to its end."""
-    environment = {**os.environ, "PYTHONPATH": os.path.join(REPO, "client", "python"),
-                   "PYTHONWARNINGS": "default", "PYTHONDONTWRITEBYTECODE": "1",
-                   "PROFD_LIBRARY": library(), **runtime_of_sanitizer()}
-    if d is not None:
-        environment["PROFD_ATTACH_SOCKET"] = os.path.join(d.base, "attach.sock")
-    environment.update(env or {})
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment,
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env={**environment(d), **(env or {})},
                           capture_output=True, text=True, check=False, timeout=scaled(120), **how)
 
 

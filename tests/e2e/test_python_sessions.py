@@ -1,11 +1,15 @@
-"""Several sessions of one Python process at the same time."""
+"""Several sessions of one Python process at the same time, and one of two programs in a process."""
 
+import os
+import sys
+import textwrap
 import unittest
 
 import profd_harness
 from prof_reader import marks_by_time
-from profd_harness import Daemon
-from test_python import answer, python
+from profd_harness import Daemon, temp_folder
+from test_python import answer, environment, python
+from text_files import write_text
 
 
 class Overlapping(unittest.TestCase):
@@ -53,6 +57,24 @@ class Overlapping(unittest.TestCase):
         """, self.d))
         self.assertEqual(len({begun for begun, _, _ in found}), 20)
         self.assertEqual([[ended, state] for _, ended, state in found], [[begun, "done"] for begun, _, _ in found])
+
+    def test_steps_of_a_program_that_the_process_executes(self):
+        """It attaches anew, and the session waits for that."""
+        script = os.path.join(temp_folder(self), "train.py")
+        write_text(script, textwrap.dedent("""
+            import os, sys, time, profd
+            profd.attach(10)
+            for n in range(int(sys.argv[1])):
+                with profd.step(n):
+                    time.sleep(0.02)
+            if sys.argv[2:]:
+                os.execv(sys.executable, [sys.executable, sys.argv[0], *sys.argv[2:]])
+        """))
+        done = self.d.run("run", "--start-step", 5, "--steps", 4, "--msproftx", "on", "--", sys.executable, script, 3, 100,
+                          env=environment(self.d))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        [session] = [s for s in self.d.ctl("list")["sessions"] if s["start_step"] == 5]
+        self.assertRegex(session["reason"], r"^4 steps \(\d+\.\.\d+\)$")
 
     def test_why_a_session_was_not_ended(self):
         """Its summary is requested afterwards, which has a result of its own."""

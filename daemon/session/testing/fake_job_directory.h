@@ -50,12 +50,12 @@ class FakeJobDirectory final : public JobDirectory {
     Add(process);
     ForWatchers([&](JobWatcher& watcher) { watcher.OnAttached(process); });
   }
-  void Detach(uint64_t attach_id) {
+  void Detach(uint64_t attach_id, bool in_good_order = true) {
     auto found = Find(attach_id);
     if (found == processes.end()) return;
     TrainingProcess gone = *found;
     processes.erase(found);
-    ForWatchers([&](JobWatcher& watcher) { watcher.OnDetached(gone, true); });
+    ForWatchers([&](JobWatcher& watcher) { watcher.OnDetached(gone, in_good_order); });
   }
   void Report(uint64_t attach_id, const attach::StepReport& report) {
     ForWatchers([&](JobWatcher& watcher) { watcher.OnStep(attach_id, report); });
