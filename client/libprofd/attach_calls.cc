@@ -144,7 +144,7 @@ Answer Library::StopSession(std::string id, Deadline deadline) {
                                   : "PROFILING_OPTIONS was refused: " + own_refusal_};
   }
   if (id.empty()) id = opened_.back();
-  std::erase(opened_, id);
+  const bool ours = std::erase(opened_, id) > 0;
   Answer failure;
   const auto reply = Call(
       lock, Kind::kStop,
@@ -153,7 +153,7 @@ Answer Library::StopSession(std::string id, Deadline deadline) {
       },
       deadline, &failure);
   if (!reply.ok()) {
-    opened_.push_back(id);  // still there, as far as we know: it may be tried again
+    if (ours) opened_.push_back(id);  // still there, as far as we know: it may be tried again
     return failure;
   }
   if (id == own_session_) own_options_wanted_ = false;

@@ -170,9 +170,11 @@ TEST_F(SessionTest, AStopThatTimedOutMayBeTriedAgain) {
   Attach();
   ASSERT_EQ(profd_start(nullptr), PROFD_OK);
   EXPECT_EQ(profd_stop_within(20), PROFD_TIMEOUT);
+  EXPECT_EQ(profd_stop_session("of another", 20), PROFD_TIMEOUT);
   answers = true;
   EXPECT_EQ(profd_stop(), PROFD_OK);
-  EXPECT_EQ(daemon.Expect<attach::StopCall>(1).session_id, "s-1");
+  EXPECT_EQ(daemon.Expect<attach::StopCall>(2).session_id, "s-1");
+  EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
 }
 
 TEST_F(SessionTest, AStartThatIsAnsweredTooLateCanBeStopped) {
