@@ -38,12 +38,27 @@ void JobTable::Enter(TrainingProcess process, bool devices_named,
   ++counters_.attaches;
   std::erase_if(silent_, [&](const TrainingProcess& p) { return IsSame(p, process); });
   uint64_t id = process.attach_id;
+  if (ring_or_null != nullptr) TakeOver(process, ring_or_null.get());
   Entry& entry = attached_[id];
   entry.process = std::move(process);
   entry.devices_named = devices_named;
   entry.ring = std::move(ring_or_null);
   entry.held.emplace(memory(), entry.process.uid);
   AdoptDevices(entry);
+}
+
+// The end of the connection before may come later than this one, and a ring has one reader. The process publishes nothing
+// until it is welcome.
+void JobTable::TakeOver(const TrainingProcess& process, RingReader* ring) {
+  std::vector<uint64_t> before;
+  for (const auto& [id, entry] : attached_) {
+    if (IsSame(entry.process, process) && entry.ring != nullptr && entry.ring->IsOfSameRing(*ring)) before.push_back(id);
+  }
+  for (const uint64_t id : before) {
+    TakeAll(id);
+    if (const auto found = attached_.find(id); found != attached_.end()) found->second.ring.reset();
+  }
+  ring->Continue();
 }
 
 void JobTable::Announce(uint64_t attach_id) {

@@ -131,6 +131,7 @@ class JobTable final : public JobDirectory {
   bool Wanted(uint64_t attach_id) const;
   // Slots taken.
   size_t TakeFrom(Entry& entry, size_t max_slots);
+  void TakeOver(const TrainingProcess& process, RingReader* ring);
   void TakeAll(uint64_t attach_id);
   // Bytes taken.
   size_t TakeActivity(Entry& entry, size_t max_bytes);

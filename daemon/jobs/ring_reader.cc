@@ -120,6 +120,11 @@ Status RingReader::Resume() {
   return Status::Ok();
 }
 
+void RingReader::Continue() {
+  head_ = std::max(head_, ring()->head.load(std::memory_order_acquire));
+  dropped_ = ring()->dropped.load(std::memory_order_relaxed);
+}
+
 uint64_t RingReader::Waiting() const {
   uint64_t waiting = ring()->tail.load(std::memory_order_relaxed) - head_;
   return std::min<uint64_t>(waiting, slots_);

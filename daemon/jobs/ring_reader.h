@@ -47,6 +47,10 @@ class RingReader {
   // broken and must not be read again.
   Result<Round> Take(size_t max_slots, int64_t now_raw_ns, MarkScratch* scratch);
 
+  // After other readers of the same ring, which have gone: where they stopped.
+  void Continue();
+  bool IsOfSameRing(const RingReader& other) const { return memory_.IsSameAs(other.memory_); }
+
   uint32_t slots() const { return slots_; }
   // Published or claimed and not taken; by the process's count, at most slots().
   uint64_t Waiting() const;

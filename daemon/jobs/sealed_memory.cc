@@ -36,7 +36,7 @@ Result<SealedMemory> SealedMemory::Map(const UniqueFd& memfd, std::string_view w
   const size_t mapped = sizes.mapped == 0 ? bytes : sizes.mapped;
   void* base = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return Status::FromErrno(errno, fmt::format("map {}", what));
-  return SealedMemory(static_cast<std::byte*>(base), mapped, bytes);
+  return SealedMemory(static_cast<std::byte*>(base), mapped, bytes, info.st_ino);
 }
 
 SealedMemory::~SealedMemory() {

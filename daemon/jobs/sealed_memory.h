@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -22,20 +23,22 @@ class SealedMemory {
   static Result<SealedMemory> Map(const UniqueFd& memfd, std::string_view what, Sizes sizes);
   ~SealedMemory();
   SealedMemory(SealedMemory&& other) noexcept
-      : base_(std::exchange(other.base_, nullptr)), mapped_(other.mapped_), bytes_(other.bytes_) {}
+      : base_(std::exchange(other.base_, nullptr)), mapped_(other.mapped_), bytes_(other.bytes_), inode_(other.inode_) {}
   SealedMemory& operator=(SealedMemory&&) = delete;
 
   std::byte* base() const { return base_; }
   // Of the memfd.
   size_t bytes() const { return bytes_; }
+  bool IsSameAs(const SealedMemory& other) const { return inode_ == other.inode_; }
 
  private:
-  SealedMemory(std::byte* base, size_t mapped, size_t bytes)
-      : base_(base), mapped_(mapped), bytes_(bytes) {}
+  SealedMemory(std::byte* base, size_t mapped, size_t bytes, uint64_t inode)
+      : base_(base), mapped_(mapped), bytes_(bytes), inode_(inode) {}
 
   std::byte* base_;
   size_t mapped_;
   size_t bytes_;
+  uint64_t inode_;
 };
 
 }  // namespace profd

@@ -169,6 +169,24 @@ class Misbehaviour(AttachCase):
             self.broken_ring(spoil)
         self.assertIn("ring of a process given up", self.daemon.log(400))
 
+    def test_a_connection_that_overtakes_the_end_of_the_one_before(self):
+        """A process that detaches and attaches again has the same ring, and the daemon may hear of both in any order."""
+        ring = self.ring()
+        names = ("profd_marks_total", "profd_marks_dropped_total", "profd_mark_rings_broken_total")
+        begun = [self.daemon.metric(name) or 0 for name in names]
+
+        def counted():
+            return [(self.daemon.metric(name) or 0) - base for name, base in zip(names, begun)]
+        connections = []
+        for n in range(1, 5):
+            connections.append(self.client().attach(ring))
+            ring.put(MARK, str(n))
+            eventually(lambda: sum(counted()) >= n, what="it is read")
+        for client in connections:
+            client.close()
+        self.no_process_left()
+        self.assertEqual(counted(), [4, 0, 0])
+
     def test_random_rings(self):
         """Nothing a ring holds makes the daemon stumble."""
         rng = random.Random(7)
