@@ -106,6 +106,18 @@ class Python(unittest.TestCase):
             result = python(script, self.d, {"PROFD_JOB_ID": "forks"})
             self.assertEqual(answer(result), [0] * 20, result.stderr)
 
+    def test_forked_children_that_call_nothing_do_not_attach(self):
+        result = python("""
+            import os, sys, profd
+            profd.attach(10)
+            for _ in range(3):
+                child = os.fork()
+                if child == 0:
+                    sys.exit(0)  # with what is to be done at the exit
+                os.waitpid(child, 0)
+        """, self.d, {"PROFD_LOG": "1"})
+        self.assertEqual((result.returncode, result.stderr.count("attached to")), (0, 1), result.stderr)
+
     def test_steps(self):
         summary = answer(python("""
             import json, time, profd

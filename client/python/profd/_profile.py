@@ -189,6 +189,8 @@ _last_session = threading.RLock()
 def _after_fork() -> None:
     global _last_session
     _last_session = threading.RLock()
+    if _lib.is_loaded():  # PROFILING_OPTIONS is not this process's, and one that calls nothing shall not attach
+        atexit.unregister(_at_exit)
 
 
 os.register_at_fork(after_in_child=_after_fork)
