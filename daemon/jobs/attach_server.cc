@@ -184,12 +184,12 @@ Status AttachServer::CheckLimits(const Peer& peer) {
   }
   if (all >= max_attached_) {
     counters_.refused_limit.fetch_add(1, std::memory_order_relaxed);
-    return ResourceExhausted(fmt::format("{} processes are attached, which is the limit", all));
+    return ResourceExhausted(fmt::format("{} processes are attached, the limit of this node (daemon.max_attached)", all));
   }
   if (!peer.admin && own >= std::max<size_t>(max_attached_ / 2, 1)) {
     counters_.refused_user_limit.fetch_add(1, std::memory_order_relaxed);
     return ResourceExhausted(
-        fmt::format("{} processes of uid {} are attached, which is the limit", own, peer.uid));
+        fmt::format("{} processes of uid {} are attached, the limit for one user (half of daemon.max_attached)", own, peer.uid));
   }
   return Status::Ok();
 }

@@ -345,7 +345,9 @@ TEST_F(AttachServerTest, ThereIsALimit) {
   for (int i = 0; i < 4; ++i) clients.push_back(Attached());
   Client fifth(options_.path);
   ASSERT_TRUE(fifth.Send(attach::ToDaemon(attach::Hello{})));
-  EXPECT_EQ(fifth.Expect<attach::Refused>().code, 8);
+  const auto refused = fifth.Expect<attach::Refused>();
+  EXPECT_EQ(refused.code, 8);
+  EXPECT_EQ(refused.message, "4 processes are attached, the limit of this node (daemon.max_attached)");
   fifth.ExpectEnd();
   EXPECT_EQ(server_->counters().refused_limit.load(), 1u);
   clients.pop_back();

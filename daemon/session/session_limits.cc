@@ -75,8 +75,9 @@ Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
                           const DaemonConfig& config, int64_t wall_ns, uint64_t reserve) {
   if (NodeIsFull(live, config)) {
     return ResourceExhausted(
-        fmt::format("{}, the limit of this node (limits.max_sessions): {}",
-                    CountText(live.size(), "session is running", "sessions are running"), DescribeHolders(live, peer, wall_ns)));
+        fmt::format("{}, the limit of this node is {} (limits.max_sessions): {}",
+                    CountText(live.size(), "session is running", "sessions are running"), config.max_sessions,
+                    DescribeHolders(live, peer, wall_ns)));
   }
   if (peer.uid == kRoot) return Status::Ok();
   std::vector<SessionBrief> own;
@@ -88,10 +89,15 @@ Status CheckSessionLimits(std::span<const SessionBrief> live, const Peer& peer,
   }
   if (static_cast<int64_t>(own.size()) >= config.max_sessions_per_uid) {
     return ResourceExhausted(fmt::format(
-        "you have {} running, the limit for one user (limits.max_sessions_per_uid): {}",
-        CountText(own.size(), "session"), DescribeHolders(own, peer, wall_ns)));
+        "you have {} running, the limit for one user is {} (limits.max_sessions_per_uid): {}",
+        CountText(own.size(), "session"), config.max_sessions_per_uid, DescribeHolders(own, peer, wall_ns)));
   }
   const uint64_t limit = static_cast<uint64_t>(config.max_dump_mb_per_uid) << 20;
+  if (reserve > limit) {
+    return ResourceExhausted(fmt::format("this session requests {} MB, the limit for one user is {} MB "
+                                         "(limits.max_dump_mb_per_uid): give it a smaller storage_limit, or none",
+                                         reserve >> 20, config.max_dump_mb_per_uid));
+  }
   if (bytes >= limit || reserve > limit - bytes) {
     return ResourceExhausted(fmt::format(
         "your running sessions have written or may write {} MB{}, the limit for one user is {} MB "
@@ -143,9 +149,8 @@ Status StartRates::Check(uint32_t uid, int64_t now_ns, int64_t max_per_minute) {
   if (static_cast<int64_t>(times.size()) < max_per_minute) return Status::Ok();
   int64_t free_ns = times[times.size() - static_cast<size_t>(max_per_minute)] + kMinuteNs - now_ns;
   return ResourceExhausted(fmt::format(
-      "you started {} sessions within a minute, the limit for one user "
-      "(limits.max_starts_per_minute); the next may start in {} s",
-      times.size(), free_ns / kNsPerSecond + 1));
+      "you started {} within a minute, the limit for one user is {} (limits.max_starts_per_minute); the next may start in {} s",
+      CountText(times.size(), "session"), max_per_minute, free_ns / kNsPerSecond + 1));
 }
 
 }  // namespace profd

@@ -59,12 +59,24 @@ TEST_F(SessionLimitsTest, ByUser) {
                              HasSubstr("no end time is known")));
   config_.max_sessions_per_uid = 1;
   live_.pop_back();
-  EXPECT_THAT(Check(), HasSubstr("you have 1 session running, the limit"));
+  EXPECT_THAT(Check(), HasSubstr("you have 1 session running, the limit for one user is 1 (limits.max_sessions_per_uid)"));
   config_.max_sessions = 1;
-  EXPECT_THAT(Check(), HasSubstr("1 session is running, the limit of this node (limits.max_sessions): 1 is yours"));
+  EXPECT_THAT(Check(), HasSubstr("1 session is running, the limit of this node is 1 (limits.max_sessions): 1 is yours"));
   config_.max_sessions = 4;
   peer_.uid = 0;
   EXPECT_EQ(Check(), "");
+}
+
+// A reload may have lowered them below what there is.
+TEST_F(SessionLimitsTest, MessagesHaveTheLimitThatHoldsNow) {
+  for (int i = 0; i < 3; ++i) Add(1000);
+  EXPECT_THAT(Check(), HasSubstr("you have 3 sessions running, the limit for one user is 2 (limits.max_sessions_per_uid)"));
+  config_.max_sessions = 1;
+  EXPECT_THAT(Check(), HasSubstr("3 sessions are running, the limit of this node is 1 (limits.max_sessions)"));
+}
+
+TEST_F(SessionLimitsTest, ARequestBeyondTheLimitIsNotTheFaultOfOthers) {
+  EXPECT_EQ(Check(101 * kMb), "this session requests 101 MB, the limit for one user is 100 MB (limits.max_dump_mb_per_uid): give it a smaller storage_limit, or none");
 }
 
 TEST_F(SessionLimitsTest, BytesWrittenAndPromised) {
@@ -126,6 +138,8 @@ TEST(StartRates, AMinuteSlides) {
   Status full = rates.Check(7, now + 10 * kNsPerSecond, 3);
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), HasSubstr("in 51 s"));
+  EXPECT_THAT(rates.Check(7, now + 10 * kNsPerSecond, 1).message(),
+              HasSubstr("you started 3 sessions within a minute, the limit for one user is 1 (limits.max_starts_per_minute)"));
   EXPECT_TRUE(rates.Check(8, now, 3).ok());
   EXPECT_TRUE(rates.Check(7, now + 60 * kNsPerSecond, 3).ok());
   for (int i = 0; i < 9; ++i) rates.Note(0, now);

@@ -158,7 +158,7 @@ class Planner {
     const auto max_ms = static_cast<uint64_t>(context_.config.max_duration_s) * 1000;
     if (duration == 0) Refuse("duration_ms", "0", "must be above zero");
     if (duration > max_ms) {
-      Refuse("duration_ms", std::to_string(duration), fmt::format("at most {} here", ExactDuration(max_ms)));
+      Refuse("duration_ms", std::to_string(duration), fmt::format("at most {} here (limits.max_duration_s)", ExactDuration(max_ms)));
     }
   }
 

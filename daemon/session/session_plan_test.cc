@@ -236,7 +236,7 @@ TEST_F(SessionPlanTest, DurationHasTheConfiguredLimit) {
   request_.mutable_schedule()->set_duration_ms(10000);
   EXPECT_TRUE(Plan().ok());
   request_.mutable_schedule()->set_duration_ms(10001);
-  EXPECT_THAT(Problems(), HasSubstr("at most 10s here"));
+  EXPECT_THAT(Problems(), HasSubstr("at most 10s here (limits.max_duration_s)"));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ class TermsCheck {
     if (schedule_.has_start_in_ms()) {
       const uint64_t in_ms = schedule_.start_in_ms();
       if (in_ms > max_ms) {
-        Refuse("start_in_ms", in_ms, fmt::format("at most {} ahead here", ExactDuration(max_ms)));
+        Refuse("start_in_ms", in_ms, fmt::format("at most {} ahead here (limits.max_start_delay_s)", ExactDuration(max_ms)));
       } else {
         spec_.mutable_schedule()->set_start_at_ns(context_.wall_ns + static_cast<int64_t>(in_ms) * kNsPerMs);
       }
@@ -94,7 +94,7 @@ class TermsCheck {
       Refuse("start_at_ns", at_ns, FormatSpan(-ahead) + " ago by this node's clock");
     } else if (ahead > static_cast<int64_t>(max_ms) * kNsPerMs) {
       Refuse("start_at_ns", at_ns,
-             fmt::format("{} ahead by this node's clock, at most {}", FormatSpan(ahead), ExactDuration(max_ms)));
+             fmt::format("{} ahead by this node's clock, at most {} (limits.max_start_delay_s)", FormatSpan(ahead), ExactDuration(max_ms)));
     }
   }
 
