@@ -79,9 +79,13 @@ std::string NotAllowed(const std::string& path) {
   return text + "\n" + JoinHint(info.st_gid, (info.st_mode & S_IXGRP) != 0);
 }
 
-// It accepts connections, and the call ended all the same: it may be another process than the one that was called.
+// It accepts connections, and the call ended all the same: it may be another process than the one that was called, or it closes
+// connections beyond its limit, which it cannot explain to a client.
 std::string CallEnded(const Status& status, const std::string& where) {
-  return fmt::format("the call to profd at {} ended: {}\nIf profd was restarted, try again; systemctl status profd; journalctl -u profd", where, status.message());
+  return fmt::format(
+      "the call to profd at {} ended: {}\nIf profd was restarted, try again; systemctl status profd; journalctl -u profd\nIt also "
+      "closes connections beyond daemon.max_connections, half of which are for one user: end clients that are not needed",
+      where, status.message());
 }
 
 std::string ExplainRemote(const Status& status, const Endpoint& endpoint) {

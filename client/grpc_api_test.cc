@@ -193,6 +193,7 @@ TEST_F(GrpcApiTest, ADaemonThatDoesNotAnswerIsUnreachable) {
 TEST_F(GrpcApiTest, ACallThatBreaksNamesTheSocketAndWhatToDo) {
   EXPECT_EQ(RunReal({"watch", "broken"}), 6);
   EXPECT_NE(err().find("the call to profd at " + socket_ + " ended: Socket closed"), std::string::npos) << err();
+  EXPECT_NE(err().find("beyond daemon.max_connections"), std::string::npos) << "a full daemon ends calls in the same way: " << err();
   EXPECT_NE(err().find("systemctl status profd"), std::string::npos) << err();
 }
 

@@ -103,6 +103,9 @@ std::string UnknownSection(std::string_view name, bool is_table) {
     if (sections.empty() || sections.back() != key.section) sections.push_back(key.section);
     if (key.name == name) with_key.push_back(key.section);
   }
+  if (!is_table && std::ranges::find(sections, name) != sections.end()) {
+    return fmt::format("{0} is a section: its keys stand below [{0}]", name);
+  }
   if (is_table) return fmt::format("unknown section [{}]; there are {}{}", name, fmt::join(sections, ", "), DidYouMean(name, sections));
   if (with_key.empty()) return fmt::format("{} is a key without a section; there are {}", name, fmt::join(sections, ", "));
   return fmt::format("{} is a key without a section; it is one of [{}]", name, fmt::join(with_key, "], ["));

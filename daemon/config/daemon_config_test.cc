@@ -34,14 +34,15 @@ TEST(DaemonConfig, EveryProblemAtOnceWithItsLine) {
 
 TEST(DaemonConfig, MistypedNamesHaveTheNearestOnes) {
   std::vector<std::string> problems;
-  ParseDaemonConfig("listen = \"127.0.0.1:9464\"\nspeed = 1\nmetrics = 1\n[recorder]\ntrigger = []\nxyz = 1\n[metrcs]\n", "x.toml", &problems);
+  ParseDaemonConfig("listen = \"127.0.0.1:9464\"\nspeed = 1\nmetrics = 1\n[recorder]\ntrigger = []\nxyz = 1\n[metrcs]\n[[limits]]\n", "x.toml", &problems);
   EXPECT_THAT(problems, testing::UnorderedElementsAre(
                             "x.toml:1: listen is a key without a section; it is one of [metrics], [tls]",
                             testing::StartsWith("x.toml:2: speed is a key without a section; there are daemon, driver, dump, metrics, "),
-                            testing::StartsWith("x.toml:3: metrics is a key without a section; there are daemon, "),
+                            "x.toml:3: metrics is a section: its keys stand below [metrics]",
                             "x.toml:5: unknown key recorder.trigger; did you mean recorder.triggers?",
                             "x.toml:6: unknown key recorder.xyz",
-                            AllOf(testing::StartsWith("x.toml:7: unknown section [metrcs]; there are daemon, "), testing::EndsWith(", limits; did you mean metrics?"))));
+                            AllOf(testing::StartsWith("x.toml:7: unknown section [metrcs]; there are daemon, "), testing::EndsWith(", limits; did you mean metrics?")),
+                            "x.toml:8: limits is a section: its keys stand below [limits]"));
 }
 
 // The key that is in the file has the line, also where the problem is with the default of another.
