@@ -1,5 +1,6 @@
 #include "dump/slice_source.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -15,6 +16,10 @@ namespace {
 
 // No slice of ours needs more; a file that needs more is not decompressed.
 constexpr int kMaxWindowLog = 23;
+// Every record has a time of its own, so records never become so much smaller. What does is no slice, and would fill
+// the memory of those that read it.
+constexpr uint64_t kMaxRatio = 1000;
+constexpr uint64_t kAnyRatioBytes = 64u << 20;
 
 }  // namespace
 
@@ -78,6 +83,10 @@ Result<size_t> SliceSource::Decompress(std::span<std::byte> out) {
       failed_ = DataLoss(std::string("compressed slice: ") + ZSTD_getErrorName(left));
     } else {
       z.frame_open = left != 0;
+      const uint64_t all = bytes_ + to.pos;
+      if (all > kAnyRatioBytes && all / kMaxRatio > stored_bytes_) {
+        failed_ = DataLoss(fmt::format("compressed slice: more than {} times its size", kMaxRatio));
+      }
       if (z.frame_open && no_input && to.pos == before) {
         failed_ = DataLoss("compressed slice is cut off");
       }

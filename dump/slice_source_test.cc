@@ -124,6 +124,20 @@ TEST_F(SliceSourceTest, DamageIsAnErrorAfterWhatWasGood) {
   EXPECT_EQ(error.code(), StatusCode::kDataLoss);
 }
 
+// A few kilobytes that claim to be gigabytes of records.
+TEST_F(SliceSourceTest, WhatGrowsBeyondAllRecordsIsDamaged) {
+  constexpr size_t kMib = 1u << 20;
+  ASSERT_EQ(Compress("x.slice_0", std::string(kMib, '\0')).size(), 1u);
+  const std::string packed = ReadText(tmp_ / "x.slice_0.zst");
+  std::string bomb;
+  for (int i = 0; i < 80; ++i) bomb += packed;
+  WriteText(tmp_ / "bomb.zst", bomb);
+  SliceSource source = Source("bomb.zst");
+  Status error;
+  EXPECT_LE(All(source, kMib, &error).size(), 65 * kMib);
+  EXPECT_EQ(error.message(), "compressed slice: more than 1000 times its size");
+}
+
 TEST_F(SliceSourceTest, FilesThatDoNotGetSmallerStay) {
   std::string noise;
   uint64_t x = 88172645463325252ULL;
