@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr uint64_t kMostJson = uint64_t{2} << 30;
+constexpr uint64_t kMostMetadata = 64 << 20;  // variables, and the ranks of each group; parsed it takes twenty times as much
 
 // `stem`.csv and stem_<timestamp>.csv, also cut into slices, by name; of several exports the newest, as NewestOf.
 std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, std::string_view ending,
@@ -350,10 +351,10 @@ void AddEmpty(const EmptyTables& empty, const Rank& rank, const ReadContext& con
   add(empty.memory, rank.memory.empty() && !rank.blocks.empty(), "memory of operators: memory over time is left out");
 }
 
-// Runs `take` on the text of a file that can be read.
+// Runs `take` on the text of a file that can be read and has no more than `most` bytes.
 template <class Take>
-void TakeWhole(const fs::path& path, const ReadContext& context, const Take& take) {
-  const Result<std::string> text = ReadWhole(path, kMostJson);
+void TakeWhole(const fs::path& path, uint64_t most, const ReadContext& context, const Take& take) {
+  const Result<std::string> text = ReadWhole(path, most);
   if (text.ok()) return take(*text);
   context.problems->push_back({path.string(), text.status().message()});
 }
@@ -400,7 +401,7 @@ void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Ran
   if (rank->host.empty()) rank->host = HostOf(directory.filename().string());
   const fs::path metadata = directory / "profiler_metadata.json";
   std::error_code error;
-  if (fs::is_regular_file(metadata, error)) TakeWhole(metadata, context, [&](std::string_view text) { TakeMetadata(metadata, text, context, rank); });
+  if (fs::is_regular_file(metadata, error)) TakeWhole(metadata, kMostMetadata, context, [&](std::string_view text) { TakeMetadata(metadata, text, context, rank); });
 }
 
 bool IsProfilerOutput(const fs::path& directory) {
@@ -449,10 +450,10 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
     if (ReadStepShares(path, context, rank.get())) empty.steps.push_back(path);
   }
   for (const fs::path& path : files_of("communication", ".json")) {
-    TakeWhole(path, context, [&](std::string_view text) { ReadCommunication(text, path.string(), context, rank.get()); });
+    TakeWhole(path, kMostJson, context, [&](std::string_view text) { ReadCommunication(text, path.string(), context, rank.get()); });
   }
   for (const fs::path& path : files_of("communication_matrix", ".json")) {
-    TakeWhole(path, context, [&](std::string_view text) { ReadCommunicationMatrix(text, path.string(), context, rank.get()); });
+    TakeWhole(path, kMostJson, context, [&](std::string_view text) { ReadCommunicationMatrix(text, path.string(), context, rank.get()); });
   }
   for (const fs::path& path : files_of("memory_record", ".csv")) {
     if (ReadMemoryRecord(path, context, rank.get())) empty.memory.push_back(path);

@@ -80,6 +80,14 @@ TEST_F(UntrustedFiles, DeepJson) {
   EXPECT_THAT(problems_, ::testing::ElementsAre("communication_group.json: no JSON object"));
 }
 
+TEST_F(UntrustedFiles, MetadataThatIsTooLong) {
+  const std::string path = Above() + "/profiler_metadata.json";
+  WriteText(path, "{}");
+  fs::resize_file(path, (64u << 20) + 1);
+  Read(Above());
+  EXPECT_THAT(problems_, ::testing::ElementsAre("profiler_metadata.json: 67108865 bytes; at most 67108864 are read"));
+}
+
 // To open a FIFO for reading waits for a writer.
 TEST_F(UntrustedFiles, Pipes) {
   for (const char* name : {"trace_view.json", "step_trace_time.csv"}) ASSERT_EQ(::mkfifo((Output() + "/" + name).c_str(), 0600), 0);
