@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <set>
@@ -375,7 +376,7 @@ TEST_F(SelftestCommandTest, StartsOnlyWhatTheQuestionsNeed) {
   };
   EXPECT_EQ(Run({"selftest", "--active", "--only", "outside_start"}), kExitOk);
   EXPECT_EQ(starts, 0);
-  EXPECT_THAT(err(), HasSubstr("channels 44, 45 and 50"));
+  EXPECT_EQ(err().find("channels 44, 45 and 50") == std::string::npos, ::geteuid() == 0) << "not as root: " << err();
   daemon_.jobs.add_jobs()->set_job_id("j42");
   EXPECT_EQ(Run({"selftest", "--active", "--job", "j42", "--only", "clock_pairs"}), kExitOk);
   EXPECT_EQ(starts, 1);

@@ -121,7 +121,7 @@ TEST_F(AdviceBoardTest, WhatIsMoreImportantTakesThePlaceOfWhatIsLess) {
   JobFacts job = WellJob(8);
   for (RankFacts& rank : job.ranks) rank.aicpu_ms = 5;
   EXPECT_EQ(Look({job}, 20), 6);
-  for (RankFacts& rank : job.ranks) rank.last_step_ns = now_ns_ - 40 * kNsPerSecond;
+  for (RankFacts& rank : job.ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;
   const std::vector<AdviceChange> changes = Look({job});
   ASSERT_EQ(changes.size(), 2u);
   EXPECT_EQ(std::pair(changes[0].advice.check, changes[0].raised), std::pair(std::string_view("aicpu"), false));
@@ -139,7 +139,7 @@ TEST_F(AdviceBoardTest, AHangIsRaisedOnAFullNode) {
   }
   EXPECT_EQ(Look(jobs, 20), static_cast<int>(AdviceBoard::kMaxRaised));
   jobs.push_back(WellJob());
-  for (RankFacts& rank : jobs.back().ranks) rank.last_step_ns = now_ns_ - 40 * kNsPerSecond;
+  for (RankFacts& rank : jobs.back().ranks) rank.last_step_ns = kTestNow - 40 * kNsPerSecond;
   const std::vector<AdviceChange> changes = Look(jobs);
   ASSERT_EQ(changes.size(), 2u);
   EXPECT_EQ(changes[1].advice.check, "hang");

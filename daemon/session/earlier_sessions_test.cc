@@ -167,7 +167,8 @@ TEST_F(EarlierSessionsTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
 TEST_F(EarlierSessionsTest, SegmentsKeepTheirNumbers) {
   const auto numbers = [this] {
     std::vector<uint32_t> all;
-    for (const v1::Segment& segment : Show("0123456789ab").status().segments()) all.push_back(segment.number());
+    const v1::Session session = Show("0123456789ab");
+    for (const v1::Segment& segment : session.status().segments()) all.push_back(segment.number());
     return all;
   };
   earlier_.AddFound(Found("0123456789ab", "PROF_000004", 4000, 4));

@@ -55,7 +55,7 @@ class SessionProcessesTest : public ::testing::Test {
 
   // As admission makes a request for the job.
   void Make() {
-    SessionTargets targets{.job_id = "job", .processes = directory_.Processes(), .bound = true};
+    SessionTargets targets{.job_id = "job", .admin = true, .processes = directory_.Processes(), .bound = true};
     const SessionProcesses::Deps deps{control_, host_, processes_of_node_, &directory_, &copier_};
     processes_ = std::make_shared<SessionProcesses>(deps, SessionProcesses::Request{spec_, plan_, "s-1", Myself(), std::move(targets)});
     processes_->Watch(session_);
