@@ -86,6 +86,16 @@ std::string Cut(std::string_view text, size_t most) {
   return std::string(text);
 }
 
+// A number is left out where it would be cut: rank 31 is not rank 3.
+std::string CutName(std::string_view text, size_t most) {
+  std::string name = Cut(text, most);
+  const auto digit_at = [text](size_t i) { return i < text.size() && IsDigit(text[i]); };
+  if (!digit_at(name.size())) return name;
+  while (!name.empty() && IsDigit(name.back())) name.pop_back();
+  while (name.ends_with(' ')) name.pop_back();
+  return name;
+}
+
 // How wide it looks: Chinese characters take two.
 size_t WidthOf(std::string_view text) {
   size_t width = 0;
@@ -183,11 +193,11 @@ class Book {
     std::ranges::replace_if(
         name, [&](char c) { return kForbidden.find(c) != std::string_view::npos || c == '\''; },
         ' ');
-    name = Cut(Valid(name), kMostName);
+    name = CutName(Valid(name), kMostName);
     std::string unique = name;
     for (int number = 2; !names_.insert(LowerCase(unique)).second; ++number) {
       const std::string end = fmt::format(" ({})", number);
-      unique = Cut(name, kMostName - end.size()) + end;
+      unique = CutName(name, kMostName - end.size()) + end;
     }
     return unique;
   }

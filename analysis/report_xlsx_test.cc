@@ -107,6 +107,18 @@ TEST_F(ReportXlsx, NamesOfSheetsAreCutAndDiffer) {
   EXPECT_THAT(book, HasSubstr("name=\"" + std::string(20, 'x') + eleven + "\""));
 }
 
+TEST_F(ReportXlsx, DoesNotCutANumberInTheNameOfASheet) {
+  const Json rows = {{"x"}};
+  const std::string book =
+      Write(Json::array({FindingOf("a", "The other ranks wait for rank 3 on node0", rows),
+                         FindingOf("b", "The other ranks wait for rank 311 on node38", rows),
+                         FindingOf("c", "The other ranks wait by rank 31", rows)}))
+          .at("xl/workbook.xml");
+  EXPECT_THAT(book, HasSubstr("name=\"The other ranks wait for rank 3\""));
+  EXPECT_THAT(book, HasSubstr("name=\"The other ranks wait for rank\""));
+  EXPECT_THAT(book, HasSubstr("name=\"The other ranks wait by rank 31\""));
+}
+
 TEST_F(ReportXlsx, CutsTextAtCharacters) {
   // Two units of UTF-16 each.
   std::string faces;
