@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""The page of profctl report in a real Chromium: what stands within its frame, on paper, and in which colours."""
+
+import json
+import os
+import unittest
+
+import web_driver
+from profd_harness import eventually, main, profctl, temp_folder
+from text_files import write_text
+
+BEGIN_US = 1736408883000000
+LONG = "domain" * 200
+
+
+def write_late_collective(output):
+    """A step of 1 ms, in which a collective begins that takes 20 ms; marks of two domains, one with a long name."""
+    os.makedirs(output)
+    write_text(os.path.join(output, "kernel_details.csv"), f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US + 100},500\n")
+    events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "Python"}},
+              {"ph": "X", "name": "ProfilerStep#1", "pid": 1, "tid": 7, "ts": BEGIN_US, "dur": 1000}]
+    events += [{"ph": "X", "name": "mark", "pid": 6, "tid": 9, "ts": BEGIN_US + i, "dur": 50, "args": {"event_type": "start/end", "domain": domain}}
+               for i, domain in enumerate((LONG, "b"))]
+    write_text(os.path.join(output, "trace_view.json"), json.dumps(events))
+    info = {"Communication Time Info": {"Start Timestamp(us)": BEGIN_US + 500, "Elapse Time(ms)": 20, "Transit Time(ms)": 20, "Wait Time(ms)": 0},
+            "Communication Bandwidth Info": {}}
+    write_text(os.path.join(output, "communication.json"), json.dumps({"step1": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
+
+
+class Looks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        why = web_driver.missing()
+        if why:
+            raise unittest.SkipTest(why)
+        cls.folder = temp_folder(cls)
+        write_late_collective(os.path.join(cls.folder, "run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"))
+        profctl("report", os.path.join(cls.folder, "run"), "-o", os.path.join(cls.folder, "run.html"))
+        cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
+
+    def open(self, page):
+        self.browser.open("about:blank")
+        self.browser.open(f"file://{self.folder}/run.html#/{page}")
+        eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
+
+    def test_what_is_long_stays_within_the_page(self):
+        for page in ("overview", "steps", "marks"):
+            with self.subTest(page=page):
+                self.open(page)
+                width = self.browser.run("return [document.documentElement.scrollWidth, innerWidth]")
+                self.assertLessEqual(width[0], width[1])
+
+
+if __name__ == "__main__":
+    main()
