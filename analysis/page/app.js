@@ -123,6 +123,31 @@ window.addEventListener('hashchange', () => {
   window.scrollTo(0, 0);
   document.getElementById('content').focus({preventScroll: true});
 });
+// What is drawn, in the colours of the page as they are now.
+profd.redraw = function () {
+  profd.setChartColors();
+  for (const chart of profd.charts) {
+    // Scales keep the colours that they were made with.
+    for (const scale of Object.values(chart.config.options.scales || {})) {
+      scale.ticks.color = scale.title.color = Chart.defaults.color;
+      scale.grid.color = Chart.defaults.borderColor;
+    }
+    chart.update('none');
+  }
+  if (document.getElementById('timeline-box')) profd.timeline.draw();
+};
+
+// Paper is light.
+window.addEventListener('beforeprint', () => {
+  profd.screenTheme = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = 'light';
+  profd.redraw();
+});
+window.addEventListener('afterprint', () => {
+  if (profd.screenTheme) document.documentElement.dataset.theme = profd.screenTheme;
+  else delete document.documentElement.dataset.theme;
+  profd.redraw();
+});
 window.addEventListener('DOMContentLoaded', () => {
   document.getElementById('rank').addEventListener('change', (event) => {
     location.hash = profd.address(profd.pageName(), {rank: event.target.value});

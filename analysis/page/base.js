@@ -204,12 +204,16 @@ profd.table = function (columns, rows, options) {
 profd.charts = [];
 profd.style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+profd.setChartColors = function () {
+  Chart.defaults.color = profd.style('--text');
+  Chart.defaults.borderColor = profd.style('--line');
+};
+
 // A graph of Chart.js in a box of its own; it is drawn once it is in the page.
 profd.chart = function (label, config, height) {
   const canvas = profd.element('canvas', {role: 'img', 'aria-label': label});
   const box = profd.element('div', {class: 'chart', style: height ? {height: height + 'px'} : {}}, canvas);
-  Chart.defaults.color = profd.style('--text');
-  Chart.defaults.borderColor = profd.style('--line');
+  profd.setChartColors();
   config.options = Object.assign({responsive: true, maintainAspectRatio: false, animation: false}, config.options);
   requestAnimationFrame(() => { if (canvas.isConnected) profd.charts.push(new Chart(canvas, config)); });
   return box;

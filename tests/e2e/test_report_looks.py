@@ -39,7 +39,7 @@ class Looks(unittest.TestCase):
         cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
 
     def open(self, page):
-        self.browser.open("about:blank")
+        self.browser.open("about:blank")  # else only the address changes
         self.browser.open(f"file://{self.folder}/run.html#/{page}")
         eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
 
@@ -49,6 +49,39 @@ class Looks(unittest.TestCase):
                 self.open(page)
                 width = self.browser.run("return [document.documentElement.scrollWidth, innerWidth]")
                 self.assertLessEqual(width[0], width[1])
+
+    def media(self, name):
+        self.browser.call("POST", f"/session/{self.browser.session}/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}})
+
+    def test_what_paper_shows(self):
+        """Headings of tables, all columns, and bars in their colours, which browsers leave out otherwise."""
+        self.open("operators")
+        self.media("print")
+        try:
+            shown = self.browser.run("""const height = (each) => each.getBoundingClientRect().height;
+                return {headings: [...document.querySelectorAll('th button')].map(height), navigation: height(document.getElementById('nav')),
+                    scrolled: getComputedStyle(document.querySelector('.scroll')).overflowX, colors: getComputedStyle(document.body).printColorAdjust}""")
+        finally:
+            self.media("")
+        self.assertGreater(min(shown["headings"]), 0)
+        self.assertEqual([shown["navigation"], shown["scrolled"], shown["colors"]], [0, "visible", "exact"])
+
+    def test_paper_is_light(self):
+        """However dark the page is: what is printed is drawn with dark ink, and the page is dark again afterwards."""
+        drawn = """return [document.documentElement.dataset.theme, profd.charts.map((chart) => [chart.legend.options.labels.color,
+            ...Object.values(chart.scales).flatMap((scale) => [scale.options.ticks.color, scale.options.title.color, scale.options.grid.color])]),
+            getComputedStyle(document.querySelector('dt')).color]"""
+        self.open("steps")
+        eventually(lambda: self.browser.run("return profd.charts.length === 1"), what="the graph is there")
+        light = self.browser.run(drawn)[1:]
+        self.browser.run("document.documentElement.dataset.theme = 'dark'; profd.redraw()")
+        dark = self.browser.run(drawn)
+        for a, b in zip(dark[1][0] + [dark[2]], light[0][0] + [light[1]], strict=True):
+            self.assertNotEqual(a, b)
+        self.browser.run("window.dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(self.browser.run(drawn)[1:], light)
+        self.browser.run("window.dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(self.browser.run(drawn), dark)
 
 
 if __name__ == "__main__":
