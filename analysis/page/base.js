@@ -89,10 +89,13 @@ profd.figures = function (pairs) {
     profd.element('div', {}, profd.element('dt', {}, name), profd.element('dd', {}, value))));
 };
 
-// Black or white, whichever can be read on the colour (#rrggbb).
+// Black or white, whichever can be read on the colour (#rrggbb): by its luminance as WCAG defines it.
 profd.inkOn = function (color) {
-  const value = parseInt(color.slice(1), 16);
-  return (value >> 16) * 0.299 + (value >> 8 & 255) * 0.587 + (value & 255) * 0.114 > 150 ? '#10151c' : '#ffffff';
+  const light = [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
+    const part = parseInt(color.slice(1 + 2 * i, 3 + 2 * i), 16) / 255;
+    return sum + weight * (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  }, 0);
+  return light > 0.179 ? '#000000' : '#ffffff';
 };
 
 // A file for the user's disk.

@@ -79,7 +79,7 @@ profd.heat = function (links, group) {
       const found = between.get(from + ' ' + to);
       if (!found) return profd.element('td', {}, '');
       const part = Math.max(...found.map((link) => link.bandwidth_gb_s || 0)) / most;
-      return profd.element('td', {title: found.map((link) => link.transport).join(', '), style: {background: 'hsl(' + Math.round(part * 120) + ' 60% 33%)', color: '#fff'}},
+      return profd.element('td', {title: found.map((link) => link.transport).join(', '), style: {background: 'hsl(' + Math.round(part * 120) + ' 60% 29%)', color: '#fff'}},
         found.map((link) => (found.length > 1 ? link.transport + ' ' : '') + profd.number(link.bandwidth_gb_s, 2)).join(', '));
     })))));
 };

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import unittest
 
 import web_driver
@@ -25,6 +26,13 @@ def write_late_collective(output):
     info = {"Communication Time Info": {"Start Timestamp(us)": BEGIN_US + 500, "Elapse Time(ms)": 20, "Transit Time(ms)": 20, "Wait Time(ms)": 0},
             "Communication Bandwidth Info": {}}
     write_text(os.path.join(output, "communication.json"), json.dumps({"step1": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
+
+
+def luminance(color):
+    """Of #rrggbb or rgb(r, g, b)."""
+    parts = [int(color[i:i + 2], 16) for i in (1, 3, 5)] if color[0] == "#" else [int(part) for part in re.findall(r"\d+", color)]
+    linear = [part / 255 / 12.92 if part <= 10 else ((part / 255 + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 class Looks(unittest.TestCase):
@@ -82,6 +90,19 @@ class Looks(unittest.TestCase):
         self.assertEqual(self.browser.run(drawn)[1:], light)
         self.browser.run("window.dispatchEvent(new Event('afterprint'))")
         self.assertEqual(self.browser.run(drawn), dark)
+
+    def test_texts_can_be_read_on_their_colours(self):
+        """With a contrast of 4.5, as WCAG 2 (1.4.3) asks of small texts."""
+        self.open("overview")
+        pairs = self.browser.run("""const links = Array.from({length: 21}, (_, i) => ({src: '0', dst: String(i), transport: 'HCCS', bandwidth_gb_s: i}));
+            const cells = [...profd.heat(links, 'g').querySelectorAll('td')];
+            document.querySelector('main').append(...cells);
+            return [...profd.colors, ...Object.values(profd.priorityColors)].map((color) => [color, profd.inkOn(color)]).concat(
+              cells.map((cell) => [getComputedStyle(cell).backgroundColor, getComputedStyle(cell).color]))""")
+        self.assertEqual(len(pairs), 20 + 4 + 21)
+        for pair in pairs:
+            darker, lighter = sorted(map(luminance, pair))
+            self.assertGreaterEqual((lighter + 0.05) / (darker + 0.05), 4.5, pair)
 
 
 if __name__ == "__main__":
