@@ -118,6 +118,10 @@ profd.csv = function (columns, rows) {
   return lines.map((line) => line.join(',')).join('\n') + '\n';
 };
 
+// "node2" before "node10", and rank 2 before rank 10 also as texts.
+profd.collator = new Intl.Collator('en', {numeric: true});
+profd.compare = (a, b) => typeof a === 'string' && typeof b === 'string' ? profd.collator.compare(a, b) : a === b ? 0 : a < b ? -1 : 1;
+
 profd.filterText = function (filter, row) {
   const value = filter.value(row);
   return value === null || value === undefined ? '-' : String(value);
@@ -150,7 +154,7 @@ profd.table = function (columns, rows, options) {
       const value = columns[state.sort].value;
       const known = (each) => each !== null && each !== undefined;
       // What is not known comes last in both directions.
-      const order = (a, b) => !known(a) || !known(b) ? known(b) - known(a) : a === b ? 0 : (a < b) === state.down ? 1 : -1;
+      const order = (a, b) => !known(a) || !known(b) ? known(b) - known(a) : state.down ? profd.compare(b, a) : profd.compare(a, b);
       found = found.slice().sort((a, b) => order(value(a), value(b)));
     }
     return found;
@@ -189,7 +193,7 @@ profd.table = function (columns, rows, options) {
       oninput: (event) => { state.search = event.target.value; state.page = 0; draw(); }}));
   }
   for (const filter of options.filters || []) {
-    const values = Array.from(new Set(rows.map((row) => profd.filterText(filter, row)))).sort();
+    const values = Array.from(new Set(rows.map((row) => profd.filterText(filter, row)))).sort(profd.compare);
     if (values.length < 2) continue;
     if (filter.chosen) state.filters[filter.name] = filter.chosen;
     controls.append(profd.element('select', {'aria-label': filter.name,

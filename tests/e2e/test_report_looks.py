@@ -104,6 +104,15 @@ class Looks(unittest.TestCase):
             darker, lighter = sorted(map(luminance, pair))
             self.assertGreaterEqual((lighter + 0.05) / (darker + 0.05), 4.5, pair)
 
+    def test_numbers_in_texts_are_sorted_as_numbers(self):
+        self.open("overview")
+        for clicks, want in ((1, ["node10", "node2", "node1", "Add"]), (2, ["Add", "node1", "node2", "node10"])):
+            shown = self.browser.run("const table = profd.table([{name: 'x', value: (row) => row}], ['node10', 'node1', 'Add', 'node2'], "
+                                     "{filters: [{name: 'x', value: (row) => row}]}); "
+                                     f"document.querySelector('main').append(table); for (let i = 0; i < {clicks}; ++i) table.querySelector('th button').click(); "
+                                     "return [table.querySelectorAll('td'), table.querySelectorAll('option')].map((each) => [...each].map((one) => one.textContent))")
+            self.assertEqual(shown, [want, ["x: all", "Add", "node1", "node2", "node10"]])
+
 
 if __name__ == "__main__":
     main()
