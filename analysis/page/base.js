@@ -175,7 +175,13 @@ profd.table = function (columns, rows, options) {
       return profd.element('tr', {class: target ? 'link' : null, onclick: target ? () => { location.hash = target; } : null}, cells);
     }));
     const turn = (by) => profd.element('button', {type: 'button', disabled: state.page + by < 0 || state.page + by >= pages,
-      onclick: () => { state.page += by; draw(); }}, by < 0 ? 'Back' : 'Next');
+      onclick: () => {
+        state.page += by;
+        draw();
+        // The button is another one now; on the last page only the way back is left.
+        const [back, next] = paging.querySelectorAll('button');
+        (next.disabled || (by < 0 && !back.disabled) ? back : next).focus();
+      }}, by < 0 ? 'Back' : 'Next');
     paging.replaceChildren(...(pages > 1 ? [turn(-1), turn(1), 'page ' + (state.page + 1) + ' of ' + pages + ','] : []), profd.element('span', {},
       profd.number(found.length) + (found.length === 1 ? ' row' : ' rows')));
     head.replaceChildren(...columns.map((column, i) => profd.element('th', {class: column.number ? 'number' : null, scope: 'col',

@@ -113,6 +113,17 @@ class Looks(unittest.TestCase):
                                      "return [table.querySelectorAll('td'), table.querySelectorAll('option')].map((each) => [...each].map((one) => one.textContent))")
             self.assertEqual(shown, [want, ["x: all", "Add", "node1", "node2", "node10"]])
 
+    def test_the_keyboard_turns_pages(self):
+        self.open("overview")
+        self.browser.run("""const rows = Array.from({length: 40}, (_, i) => i);
+            document.querySelector('main').append(profd.table([{name: 'x', value: (row) => row, number: true}], rows, {size: 15}));
+            [...document.querySelectorAll('.paging button')].find((each) => each.innerText === 'Next').focus()""")
+        pressed = "document.activeElement.click(); return [document.activeElement.innerText, document.activeElement.parentElement.innerText.match(/page \\d/)[0]]"
+        for want in (["Next", "page 2"], ["Back", "page 3"], ["Back", "page 2"], ["Next", "page 1"]):
+            self.assertEqual(self.browser.run(pressed), want)
+        looks = self.browser.run("return [...document.activeElement.parentElement.querySelectorAll('button')].map((each) => getComputedStyle(each).opacity)")
+        self.assertEqual(looks, ["0.5", "1"])
+
 
 if __name__ == "__main__":
     main()
