@@ -82,10 +82,9 @@ profd.showFrame = function (route) {
   document.getElementById('nav').replaceChildren(...profd.routes.filter((each) => each.served ? profd.served : profd.data && (!each.wanted || each.wanted())).map((each) =>
     profd.element('a', {href: each.served ? '#/' + each.name : profd.address(each.name), 'aria-current': each === route ? 'page' : null}, each.title)));
   document.getElementById('rank-label').hidden = true;
-  document.getElementById('run-name').textContent = '';
+  document.getElementById('run-name').textContent = profd.data ? profd.data.run.name : '';
+  document.title = (profd.data ? profd.data.run.name + ' - ' : '') + 'profd';
   if (!profd.data) return;
-  document.getElementById('run-name').textContent = profd.data.run.name;
-  document.title = profd.data.run.name + ' - profd';
   const label = document.getElementById('rank-label');
   label.hidden = profd.data.ranks.length < 2;
   const chosen = profd.query().get('rank') || '0';
