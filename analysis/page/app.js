@@ -31,7 +31,8 @@ profd.address = function (page, more) {
   return '#/' + page + (text ? '?' + text : '');
 };
 
-profd.rankName = (rank) => rank.rank !== null ? String(rank.rank) : rank.device !== null ? 'device ' + rank.device : 'unknown';
+// A device of which no rank is known has its node's name, too.
+profd.rankName = (rank) => rank.rank !== null ? String(rank.rank) : [rank.device !== null ? 'device ' + rank.device : 'unknown', rank.host].filter((part) => part).join(', ');
 
 profd.unpack = async function (base64) {
   const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));

@@ -124,6 +124,12 @@ class Looks(unittest.TestCase):
         looks = self.browser.run("return [...document.activeElement.parentElement.querySelectorAll('button')].map((each) => getComputedStyle(each).opacity)")
         self.assertEqual(looks, ["0.5", "1"])
 
+    def test_devices_of_several_nodes_have_names(self):
+        self.open("overview")
+        ranks = [{"rank": 7, "device": 7, "host": "a"}, {"rank": None, "device": 0, "host": "a"}, {"rank": None, "device": 0, "host": "b"},
+                 {"rank": None, "device": None, "host": None}]
+        self.assertEqual(self.browser.run(f"return {json.dumps(ranks)}.map(profd.rankName)"), ["7", "device 0, a", "device 0, b", "unknown"])
+
 
 if __name__ == "__main__":
     main()
