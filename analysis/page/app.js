@@ -149,6 +149,11 @@ window.addEventListener('afterprint', () => {
   profd.redraw();
 });
 window.addEventListener('DOMContentLoaded', () => {
+  // Its address is not that of a page.
+  document.querySelector('.skip').addEventListener('click', (event) => {
+    event.preventDefault();
+    document.getElementById('content').focus();
+  });
   document.getElementById('rank').addEventListener('change', (event) => {
     location.hash = profd.address(profd.pageName(), {rank: event.target.value});
   });

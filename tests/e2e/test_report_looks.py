@@ -124,6 +124,13 @@ class Looks(unittest.TestCase):
         looks = self.browser.run("return [...document.activeElement.parentElement.querySelectorAll('button')].map((each) => getComputedStyle(each).opacity)")
         self.assertEqual(looks, ["0.5", "1"])
 
+    def test_the_link_to_the_content_stays_on_the_page(self):
+        self.open("operators")
+        self.browser.run("document.querySelector('.skip').click()")
+        # A change of the address would be heard of before this answers.
+        where = self.browser.run("return new Promise((done) => setTimeout(() => done([location.hash, document.querySelector('main h2').innerText, document.activeElement.id])))")
+        self.assertEqual(where, ["#/operators", "Operators", "content"])
+
     def test_devices_of_several_nodes_have_names(self):
         self.open("overview")
         ranks = [{"rank": 7, "device": 7, "host": "a"}, {"rank": None, "device": 0, "host": "a"}, {"rank": None, "device": 0, "host": "b"},
