@@ -118,10 +118,15 @@ profd.show = async function () {
   profd.entered = null;
 };
 
-window.addEventListener('hashchange', () => {
-  profd.show();
+window.addEventListener('hashchange', async () => {
+  // In a list and in a field of numbers the arrow keys choose one after the other: the focus stays there.
+  const active = document.activeElement;
+  const control = active && active.matches('select, input') ? active.id : '';
   window.scrollTo(0, 0);
-  document.getElementById('content').focus({preventScroll: true});
+  document.getElementById(control || 'content').focus({preventScroll: true});
+  await profd.show();
+  const again = control && document.getElementById(control);
+  if (again) again.focus({preventScroll: true});
 });
 // What is drawn, in the colours of the page as they are now.
 profd.redraw = function () {

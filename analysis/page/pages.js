@@ -136,7 +136,7 @@ profd.stepsPage = function (rank, query) {
   if (!steps.length) return profd.none('Steps', 'Mark steps, or record training_trace.');
   const wanted = query.get('step');
   const step = steps.find((each) => String(each.step) === wanted) || rank.step_average || steps[0];
-  const chooser = profd.element('input', {type: 'number', min: steps[0].step, max: steps[steps.length - 1].step, 'aria-label': 'Step',
+  const chooser = profd.element('input', {type: 'number', id: 'step', min: steps[0].step, max: steps[steps.length - 1].step, 'aria-label': 'Step',
     placeholder: 'average', value: step.step === 'average' ? '' : step.step,
     onchange: (event) => { location.hash = profd.address('steps', event.target.value ? {step: event.target.value} : {}); }});
   const spread = rank.step_distribution;

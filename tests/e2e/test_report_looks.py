@@ -42,7 +42,10 @@ class Looks(unittest.TestCase):
         if why:
             raise unittest.SkipTest(why)
         cls.folder = temp_folder(cls)
-        write_late_collective(os.path.join(cls.folder, "run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"))
+        for rank in (0, 1):
+            folder = os.path.join(cls.folder, "run", f"r{rank}_ascend_pt")
+            write_late_collective(os.path.join(folder, "ASCEND_PROFILER_OUTPUT"))
+            write_text(os.path.join(folder, f"profiler_info_{rank}.json"), "{}")
         profctl("report", os.path.join(cls.folder, "run"), "-o", os.path.join(cls.folder, "run.html"))
         cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
 
@@ -130,6 +133,18 @@ class Looks(unittest.TestCase):
         # A change of the address would be heard of before this answers.
         where = self.browser.run("return new Promise((done) => setTimeout(() => done([location.hash, document.querySelector('main h2').innerText, document.activeElement.id])))")
         self.assertEqual(where, ["#/operators", "Operators", "content"])
+
+    def test_the_focus_stays_on_what_chooses(self):
+        for field, value, address in (("rank", "1", "#/steps?rank=1"), ("step", "1", "#/steps?step=1")):
+            with self.subTest(field=field):
+                self.open("steps")
+                self.browser.run(f"""const field = document.getElementById('{field}');
+                    field.focus();
+                    field.value = '{value}';
+                    window.before = document.querySelector('main h2');
+                    field.dispatchEvent(new Event('change'));""")
+                eventually(lambda: self.browser.run("return !before.isConnected && document.querySelector('main h2') !== null"), what="the page is made anew")
+                self.assertEqual(self.browser.run("return [location.hash, document.activeElement.id, document.activeElement.value]"), [address, field, value])
 
     def test_devices_of_several_nodes_have_names(self):
         self.open("overview")
