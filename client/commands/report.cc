@@ -51,7 +51,10 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
 Result<std::string> CreateUnfinished(const std::string& path, bool replace) {
   struct stat facts {};
   const bool there = ::lstat(path.c_str(), &facts) == 0;
-  if (there && S_ISDIR(facts.st_mode)) return FailedPrecondition(path + " is a directory; name a file");
+  // What a link names counts: /dev/stdout is one.
+  if (there && ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) {
+    return FailedPrecondition(path + (S_ISDIR(facts.st_mode) ? " is a directory; name a file" : " is not a regular file; name another one"));
+  }
   if (there && !replace) return Status(StatusCode::kAlreadyExists, path + " is there already; --force replaces it");
   const std::string unfinished = fmt::format("{}.{}.unfinished", path, ::getpid());
   if (!UniqueFd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640)).valid()) return Status::FromErrno(errno, path);

@@ -482,6 +482,13 @@ class Report(unittest.TestCase):
         for flags in ((), ("--force",)):
             done = profctl("report", os.path.join(self.folder, "run"), "-o", self.folder, *flags, expect=3)
             self.assertIn(f"{self.folder} is a directory; name a file", done.stderr)
+        # Root could replace /dev/null.
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        os.symlink(pipe, pipe + "_link")
+        for path in (pipe, pipe + "_link"):
+            done = profctl("report", os.path.join(self.folder, "run"), "-o", path, "--force", expect=3)
+            self.assertIn(f"{path} is not a regular file; name another one", done.stderr)
         self.assertEqual([name for name in os.listdir(self.folder) if "unfinished" in name], [])
         done = profctl("report", self.folder, "--slices", "0", expect=2)
         self.assertIn("--slices", done.stderr)
