@@ -5,11 +5,13 @@
 
 #include <cstdlib>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/duration_text.h"
 #include "client/tls_files.h"
 #include "profd/v1/profd.grpc.pb.h"
+#include "proto/options/option_value.h"
 #include "proto/problems/problem_message.h"
 
 namespace profd::client {
@@ -41,6 +43,30 @@ Status FromGrpc(const grpc::Status& status) {
   const auto code = static_cast<StatusCode>(status.error_code());
   std::vector<Problem> problems = UnpackDetails(status.error_details());
   return problems.empty() ? Status(code, status.error_message()) : Status(code, std::move(problems));
+}
+
+// A daemon cannot read a request in which a text is not UTF-8, and answers as if it did not know the call.
+Status CheckTexts(const google::protobuf::Message& request) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *request.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(request, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const int count = field->is_repeated() ? reflection.FieldSize(request, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      bool good = true;
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        const Status inside =
+            CheckTexts(field->is_repeated() ? reflection.GetRepeatedMessage(request, field, i) : reflection.GetMessage(request, field));
+        if (!inside.ok() && !field->is_map()) return inside;
+        good = inside.ok();
+      } else if (field->type() == FieldDescriptor::TYPE_STRING) {
+        good = options::IsUtf8(field->is_repeated() ? reflection.GetRepeatedString(request, field, i) : reflection.GetString(request, field));
+      }
+      if (!good) return InvalidArgument(field->name() + " has bytes that are not UTF-8; write it in UTF-8");
+    }
+  }
+  return Status::Ok();
 }
 
 // A call's completion queue; must be drained before it goes.
@@ -233,6 +259,7 @@ class GrpcApi final : public ProfdApi {
   Result<Reply> Unary(UnaryMethod<Stub, Reply, Request> method, const Request& request,
                       int64_t patience_ms) {
     given_up_ = GivenUp::kNo;
+    RETURN_IF_ERROR(CheckTexts(request));
     RETURN_IF_ERROR(Prepare());
     grpc::ClientContext context;
     patience_ms = timeout_ms_.value_or(patience_ms);
@@ -259,6 +286,7 @@ class GrpcApi final : public ProfdApi {
                 const Receive<Message>& receive, int64_t silence_ms) {
     given_up_ = GivenUp::kNo;
     silence_ms = timeout_ms_.value_or(silence_ms);
+    RETURN_IF_ERROR(CheckTexts(request));
     RETURN_IF_ERROR(Prepare());
     grpc::ClientContext context;
     Queue queue;

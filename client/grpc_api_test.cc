@@ -149,6 +149,25 @@ TEST_F(GrpcApiTest, ErrorsKeepCodeAndText) {
   EXPECT_NE(err().find("this profd does not know the call"), std::string::npos) << err();
 }
 
+// gRPC would log it, send it all the same, and the daemon could not read it.
+TEST_F(GrpcApiTest, TextsThatAreNotUtf8AreRefusedByName) {
+  const std::string cut = "a\xc3";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"start", "--job", cut}, "job_id"},
+      {{"start", "--job", "good", "--label", cut}, "label"},
+      {{"start", "--job", "good", "--metadata", "team=" + cut}, "metadata"},
+      {{"start", "--job", "good", "--collector", cut}, "name"},
+      {{"start", "--job", "good", "--options-json", "{\"fp_point\":\"" + cut + "\"}"}, "options_json"},
+      {{"start", "--job", "good", "--acl", "ACL_PROF_AICPU=" + cut}, "acl_switches"},
+      {{"watch", cut}, "session_id"},
+  };
+  for (const auto& [arguments, field] : cases) {
+    EXPECT_EQ(RunReal(arguments), 3) << field;
+    EXPECT_NE(err().find("invalid argument: " + field + " has bytes that are not UTF-8"), std::string::npos) << err();
+  }
+  EXPECT_EQ(RunReal({"start", "--job", "good", "--label", "caf\xc3\xa9"}), 0) << err();
+}
+
 TEST_F(GrpcApiTest, ACommandRunsWithinASession) {
   EXPECT_EQ(RunReal({"run", "--job", "good", "--", "sh", "-c", "exit 6"}), 6);
   EXPECT_NE(err().find("session s1 done"), std::string::npos) << err();
