@@ -217,6 +217,12 @@ TEST_F(TuneTest, TheBankOfTheEnvironmentIsTheOneToTrainWith) {
   EXPECT_THAT(err(), HasSubstr("train with the tuned bank: export TUNE_BANK_PATH='" + (dir_ / "a bank'\\''s'")));
 }
 
+TEST_F(TuneTest, ABankWithoutANameIsRefused) {
+  EXPECT_EQ(Shell("touch $1/ran", {"--force", "--bank", ""}), kExitUsage);
+  EXPECT_THAT(err(), HasSubstr("--bank \"\": an absolute path of a folder"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "ran"));
+}
+
 TEST_F(TuneTest, NothingRunsWhereAConditionDoesNotHold) {
   EXPECT_EQ(Shell("touch $1/ran", {}), kExitRefused);
   EXPECT_THAT(err(), AllOf(HasSubstr("not tuned: "), HasSubstr("--force")));

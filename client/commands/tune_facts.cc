@@ -67,8 +67,7 @@ class RequestReader {
     request_.te_given = Number("--te-parallel", command_.te_parallel, "TE_PARALLEL_COMPILER", &request_.te_parallel);
     Number("--processes", command_.processes, nullptr, &request_.processes);
     if (command_.te_parallel) request_.variables["TE_PARALLEL_COMPILER"] = std::to_string(request_.te_parallel);
-    const std::string bank = command_.bank.value_or(command_.surroundings.Variable("TUNE_BANK_PATH"));
-    if (command_.bank || !bank.empty()) request_.variables["TUNE_BANK_PATH"] = fs::absolute(bank).lexically_normal().string();
+    ReadBank();
     if (command_.repeat) {
       const bool yes = *command_.repeat == "true" || *command_.repeat == "True";
       if (!yes && *command_.repeat != "false" && *command_.repeat != "False") Wrong("--repeat", *command_.repeat, "true or false");
@@ -106,6 +105,15 @@ class RequestReader {
     }
     request_.devices = *devices;
     if (request_.devices.size() == 1) request_.variables["ASCEND_DEVICE_ID"] = std::to_string(request_.devices.front());
+  }
+
+  void ReadBank() {
+    const std::string bank = command_.bank.value_or(command_.surroundings.Variable("TUNE_BANK_PATH"));
+    if (!command_.bank && bank.empty()) return;
+    std::error_code error;  // an empty name; no working directory any more
+    const fs::path path = fs::absolute(bank, error).lexically_normal();
+    if (error) return Wrong(command_.bank ? "--bank" : "TUNE_BANK_PATH", bank, "an absolute path of a folder");
+    request_.variables["TUNE_BANK_PATH"] = path.string();
   }
 
   // From the flag, else the variable; whether it was given.
