@@ -127,5 +127,23 @@ TEST_F(OptionsCommandTest, ChecksOffline) {
   EXPECT_THAT(err(), HasSubstr("line 1, column"));
 }
 
+// options.md: a switch that is not given has its own default, as in the daemon.
+TEST_F(OptionsCommandTest, ChecksOfflineWithTheDefaultsOfTheSwitches) {
+  const auto value = [this](std::string_view key) {
+    for (const Json& option : Json::parse(out())["effective_options"]) {
+      if (option["key"] == key) return option["value"].get<std::string>();
+    }
+    return std::string("not there");
+  };
+  EXPECT_EQ(Run({"check", "--offline", "--json", "--acl", "ACL_PROF_L2CACHE=on", "--hccl", "off"}), 0) << err();
+  EXPECT_EQ(value("l2"), "on");
+  EXPECT_EQ(value("aicpu"), "on");
+  EXPECT_EQ(value("hccl"), "off");
+  EXPECT_EQ(value("ACL_PROF_ACL_API"), "on");
+  EXPECT_EQ(Run({"check", "--offline", "--json"}), 0) << err();
+  EXPECT_EQ(value("aicpu"), "off");
+  EXPECT_EQ(value("ACL_PROF_ACL_API"), "not there");
+}
+
 }  // namespace
 }  // namespace profd::client

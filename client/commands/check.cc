@@ -18,8 +18,8 @@ v1::CheckOptionsResponse CheckHere(const VendorOptions& vendor, const CheckOptio
   std::vector<std::string> warnings;
   request.given = options::FromMessage(vendor.options);
   if (!vendor.json.empty()) options::ParseJson(vendor.json, &request.given, &problems);
-  options::FromAclSwitches(vendor.acl, /*with_defaults=*/false, &request.given, &problems,
-                           &warnings);
+  // As the daemon: with defaults of their own once one of them is given.
+  options::FromAclSwitches(vendor.acl, /*with_defaults=*/!vendor.acl.empty(), &request.given, &problems, &warnings);
   request.node = node;
   request.best_effort = vendor.best_effort;
   request.has_process = !options.no_job;

@@ -97,9 +97,10 @@ constexpr std::string_view kRules = R"(
 
 ## ACL_PROF_* switches
 
-Values are `on` and `off` (`True` and `False` are the same). The defaults apply only if
-the profiler of the framework requests them. `ACL_PROF_ACL_API` and `TORCH_CALL_STACK`, which equal no option,
-may also be keys of `PROFILING_OPTIONS`, without these defaults.
+Values are `on` and `off` (`True` and `False` are the same). Where one of them is given, the others have
+these defaults, unless the option that they equal is given; without any of them the defaults of the
+options above apply. `ACL_PROF_ACL_API` and `TORCH_CALL_STACK`, which equal no option, may also be keys of
+`PROFILING_OPTIONS`, without these defaults.
 
 )";
 
