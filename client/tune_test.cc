@@ -202,6 +202,7 @@ TEST_F(TuneTest, RunsTheCommandWithItsVariablesAndShowsTheResults) {
                            HasSubstr("op_compiler_cache_mode to force"), HasSubstr("export TUNE_BANK_PATH=" + dir_.path()), Not(HasSubstr("pid1.json"))));
   ASSERT_EQ(daemon_.tuning_requests.size(), 2u);
   EXPECT_TRUE(daemon_.tuning_requests[0].check_only());
+  EXPECT_EQ(daemon_.tuning_requests[0].job_id(), "bert") << "else a check would pass that tuning does not";
   EXPECT_GT(daemon_.tuning_requests[1].pid(), 0);
   EXPECT_NE(daemon_.tuning_requests[1].pid(), getpid());
   EXPECT_EQ(daemon_.tuning_requests[1].job_id(), "bert");

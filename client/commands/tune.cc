@@ -70,14 +70,14 @@ class TuneRun {
   TuneRun(const Context& context, const TuneRequest& request, int64_t interval_ns, SignalWatch* signals)
       : context_(context), request_(request), interval_ns_(interval_ns), signals_(*signals), out_(context.io.out), err_(context.io.err) {}
 
-  int Run(const std::string& program, const TuneFacts& facts, const std::string& job) {
+  int Run(const std::string& program, const TuneFacts& facts) {
     watch_.emplace(facts.work_path);
-    Result<HeldChild> child = Fork(program, job);
+    Result<HeldChild> child = Fork(program);
     // The command's stdout is its own: errors go to stderr only.
     Context quiet = context_;
     quiet.json = false;
     if (!child.ok()) return Fail(quiet, child.status());
-    if (Status kept = Keep(child->pid(), facts, job); !kept.ok()) return Fail(quiet, kept);
+    if (Status kept = Keep(child->pid(), facts); !kept.ok()) return Fail(quiet, kept);
     if (const int signal = signals_.Poll(); signal != 0 && signal != SIGCHLD) return Abandon(signal);
     begin_ns_ = shown_ns_ = context_.clock.SteadyNs();
     child->Release();
@@ -88,13 +88,13 @@ class TuneRun {
   }
 
  private:
-  Result<HeldChild> Fork(const std::string& program, const std::string& job) {
+  Result<HeldChild> Fork(const std::string& program) {
     RETURN_IF_ERROR(out_.Open());
     RETURN_IF_ERROR(err_.Open());
     HeldChild::Plan plan{.program = program, .argv = request_.command, .environment = {}, .signal_mask = signals_.original_mask(),
                          .stdout_fd = out_.write_end(), .stderr_fd = err_.write_end()};
     for (const auto& [name, value] : request_.variables) plan.environment.push_back(fmt::format("{}={}", name, value));
-    if (!job.empty()) plan.environment.push_back("PROFD_JOB_ID=" + job);
+    if (!request_.job.empty()) plan.environment.push_back("PROFD_JOB_ID=" + request_.job);
     Result<HeldChild> child = HeldChild::Fork(plan);
     out_.CloseWriteEnd();
     err_.CloseWriteEnd();
@@ -102,7 +102,7 @@ class TuneRun {
   }
 
   // The devices, for as long as the command lives.
-  Status Keep(pid_t pid, const TuneFacts& facts, const std::string& job) {
+  Status Keep(pid_t pid, const TuneFacts& facts) {
     if (!facts.node.ok()) {
       Warn(context_, "profd does not answer: nothing keeps other users and profilers from the devices");
       return Status::Ok();
@@ -111,7 +111,7 @@ class TuneRun {
     for (const uint32_t device : request_.devices) request.add_devices(device);
     // A daemon outside of this container numbers processes otherwise: then the lease lives as long as profctl.
     if (facts.caller_pid == 0 || facts.caller_pid == ::getpid()) request.set_pid(pid);
-    request.set_job_id(job);
+    request.set_job_id(request_.job);
     request.set_mode(request_.subgraph ? v1::TuningLease::MODE_SUBGRAPH : v1::TuningLease::MODE_OPERATOR);
     const Result<v1::TuningLease> lease = context_.api.AcquireTuningLease(request);
     if (!lease.ok()) return lease.status();
@@ -314,7 +314,7 @@ int RunTune(const Context& context, const TuneCommand& command) {
     return Fail(quiet, Refusal(conditions, command.force));
   }
   TuneRun run(context, request, static_cast<int64_t>(*interval_ms) * kNsPerMs, &signals);
-  return run.Run(program, facts, command.job.value_or(""));
+  return run.Run(program, facts);
 }
 
 int RunTuneShow(const Io& io, const TuneCommand& command, bool json) {

@@ -24,6 +24,7 @@ struct TuneRequest {
   uint64_t te_parallel = 8;             // TE_PARALLEL_COMPILER
   bool te_given = false;
   uint64_t processes = 1;
+  std::string job;
   std::vector<std::string> command;
   std::map<std::string, std::string> variables;  // for the command: AOE_MODE, ...
 };

@@ -73,6 +73,7 @@ class RequestReader {
       if (!yes && *command_.repeat != "false" && *command_.repeat != "False") Wrong("--repeat", *command_.repeat, "true or false");
       request_.variables["REPEAT_TUNE"] = yes ? "True" : "False";
     }
+    request_.job = command_.job.value_or("");
     request_.command = command_.command;
     return std::move(request_);
   }
@@ -225,6 +226,7 @@ void GatherNode(const Context& context, const TuneRequest& request, TuneFacts* f
   for (const v1::Device& device : node->devices()) facts->devices.push_back({device.id(), device.chip(), device.chip_id(), device.problem()});
   v1::AcquireTuningLeaseRequest lease;
   for (const uint32_t device : request.devices) lease.add_devices(device);
+  lease.set_job_id(request.job);
   lease.set_check_only(true);
   facts->lease = context.api.AcquireTuningLease(lease).status();
 }
