@@ -109,6 +109,29 @@ TEST(TuneConditionsTest, EachFailsByItself) {
   }
 }
 
+// PROFILING_MODE=false keeps PROFILING_OPTIONS from starting anything (api.md).
+TEST(TuneConditionsTest, ProfilingThatIsSwitchedOffIsOff) {
+  TuneFacts facts = GoodFacts();
+  facts.environment["PROFILING_OPTIONS"] = "{}";
+  facts.environment["PROFILING_MODE"] = "false";
+  EXPECT_EQ(VerdictOf("profiling_off", GoodRequest(), facts), TuneVerdict::kOk);
+  EXPECT_EQ(Of("profiling_off", GoodRequest(), facts).figure, "PROFILING_MODE=false");
+}
+
+TEST(TuneConditionsTest, AdviceIsWhatCanBeDone) {
+  TuneRequest request = GoodRequest();
+  TuneFacts facts = GoodFacts();
+  facts.lease = ResourceExhausted("NPU 0 is kept for tuning by another user");
+  EXPECT_EQ(Of("lease", request, facts).advice, "wait until it ends, or end it");
+  facts.lease = NotFound("no device 7 on this node");
+  EXPECT_EQ(Of("lease", request, facts).advice, "") << "nothing to wait for";
+  request.variables["TUNE_BANK_PATH"] = "/no";
+  facts.bank = NotFound("/no: not there");
+  EXPECT_THAT(Of("bank", request, facts).advice, HasSubstr("mkdir -p /no"));
+  facts.bank = InvalidArgument("/no is not a folder");
+  EXPECT_EQ(Of("bank", request, facts).advice, "name a folder of yours: --bank DIR");
+}
+
 // The driver's problems begin with the NPU, others do not.
 TEST(TuneConditionsTest, ADevicesProblemNamesItOnce) {
   const TuneRequest request = GoodRequest();

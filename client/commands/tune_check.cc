@@ -93,7 +93,9 @@ class Checker {
     if (!facts_.node.ok() || facts_.lease.code() == StatusCode::kUnavailable || facts_.lease.code() == StatusCode::kUnimplemented) {
       return Add("lease", kWhat, "profd does not answer", TuneVerdict::kAdvice, "without a lease nothing keeps other users and profilers away");
     }
-    Add("lease", kWhat, facts_.lease.ok() ? "free" : facts_.lease.message(), OkOr(facts_.lease.ok(), TuneVerdict::kImpossible), "wait until it ends, or end it");
+    const bool held = facts_.lease.code() == StatusCode::kResourceExhausted || facts_.lease.code() == StatusCode::kFailedPrecondition;
+    Add("lease", kWhat, facts_.lease.ok() ? "free" : facts_.lease.message(), OkOr(facts_.lease.ok(), TuneVerdict::kImpossible),
+        held ? "wait until it ends, or end it" : "");
   }
 
   void SingleProcess() {
@@ -169,9 +171,9 @@ class Checker {
     constexpr std::string_view kWhat = "the training does not profile itself";
     const std::string mode = Variable("PROFILING_MODE");
     if (!mode.empty() && mode != "false") return Add("profiling_off", kWhat, "PROFILING_MODE=" + mode, TuneVerdict::kAdvice, "unset PROFILING_MODE");
-    if (!Variable("PROFILING_OPTIONS").empty()) return Add("profiling_off", kWhat, "PROFILING_OPTIONS is set", TuneVerdict::kAdvice, "unset PROFILING_OPTIONS");
+    if (mode.empty() && !Variable("PROFILING_OPTIONS").empty()) return Add("profiling_off", kWhat, "PROFILING_OPTIONS is set", TuneVerdict::kAdvice, "unset PROFILING_OPTIONS");
     if (!facts_.profiling.empty()) return Add("profiling_off", kWhat, Where(facts_.profiling), TuneVerdict::kAdvice, "switch it off for tuning");
-    Add("profiling_off", kWhat, "PROFILING_MODE and PROFILING_OPTIONS are not set", TuneVerdict::kOk);
+    Add("profiling_off", kWhat, mode.empty() ? "PROFILING_MODE and PROFILING_OPTIONS are not set" : "PROFILING_MODE=" + mode, TuneVerdict::kOk);
   }
 
   void StaticMemory() {
@@ -206,7 +208,7 @@ class Checker {
     const std::string path = given != request_.variables.end() ? given->second : Variable("TUNE_BANK_PATH");
     if (path.empty()) return Add("bank", "the bank's folder can be written", "AOE's own default", TuneVerdict::kOk);
     Add("bank", "the bank's folder can be written", facts_.bank.ok() ? path : facts_.bank.message(), OkOr(facts_.bank.ok(), TuneVerdict::kImpossible),
-        "AOE ends where it is not there: mkdir -p " + path);
+        facts_.bank.code() == StatusCode::kNotFound ? "AOE ends where it is not there: mkdir -p " + path : "name a folder of yours: --bank DIR");
   }
 
   void WorkPath() {
