@@ -12,13 +12,6 @@ namespace {
 constexpr std::string_view kMetricsSwitch = "ACL_PROF_AICORE_METRICS";
 constexpr std::string_view kMetricsTypeName = "aiCoreMetricsType";
 
-// "" = neither. As the documents write it, and as Python does.
-std::string_view OnOff(std::string_view value) {
-  if (value == "on" || value == "True") return "on";
-  if (value == "off" || value == "False") return "off";
-  return {};
-}
-
 const MetricsType* FindMetricsType(std::string_view value) {
   bool hex = value.starts_with("0x") || value.starts_with("0X");
   std::string_view digits = hex ? value.substr(2) : value;

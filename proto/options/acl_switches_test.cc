@@ -188,8 +188,23 @@ TEST(AclSwitchesTest, CarriedSwitchesMayBeInTheJson) {
   EXPECT_TRUE(result.options.On("TORCH_CALL_STACK"));
   EXPECT_TRUE(result.options.Asked("TORCH_CALL_STACK"));
   EXPECT_FALSE(result.options.On("aicpu"));
-  request.given.front().value = "1";
-  EXPECT_EQ(Check(request).problems.size(), 1u);
+  // As the same switches given by name: blanks around a value do not count, and Python's words are right.
+  for (const char* on : {" on ", "True"}) {
+    request.given.front().value = on;
+    EXPECT_TRUE(Check(request).options.On("TORCH_CALL_STACK")) << on;
+  }
+  for (const char* wrong : {"1", "true", "", "On"}) {
+    request.given.front().value = wrong;
+    EXPECT_EQ(Check(request).problems.size(), 1u) << wrong;
+  }
+  request.given.front().value = "False";
+  EXPECT_FALSE(Check(request).options.On("TORCH_CALL_STACK"));
+  request.given.push_back(request.given.front());
+  request.given.back().value = "on";
+  const CheckResult both = Check(request);
+  ASSERT_EQ(both.problems.size(), 1u);
+  EXPECT_THAT(Describe(both.problems.front()),
+              AllOf(HasSubstr("differs from \"off\""), HasSubstr("give the switch once"), HasSubstr("on, off")));
 }
 
 TEST(AclSwitchesTest, UnknownNames) {

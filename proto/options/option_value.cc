@@ -222,6 +222,12 @@ std::string_view TrimValue(Type type, std::string_view text) {
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
+std::string_view OnOff(std::string_view value) {
+  if (value == "on" || value == "True") return "on";
+  if (value == "off" || value == "False") return "off";
+  return {};
+}
+
 std::vector<std::string_view> SplitList(std::string_view list) {
   std::vector<std::string_view> items;
   for (;;) {

@@ -27,6 +27,9 @@ bool IsUtf8(std::string_view text);
 // Blanks around it; of a path only spaces, as the others are forbidden in it.
 std::string_view TrimValue(Type type, std::string_view text);
 
+// Of a switch of PyTorch's profiler, as the documents write it and as Python does; "" = neither.
+std::string_view OnOff(std::string_view value);
+
 // The canonical value ("off" where that is one), or what is wrong ("must be ...; do ...") as an
 // invalid argument. `warning` gets what was understood with a shrug (aicpu).
 Result<std::string> Canonical(const Option& option, std::string_view value, std::string* warning);

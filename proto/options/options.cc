@@ -131,19 +131,21 @@ class Checker {
 // The meaning of a switch without an option.
 void Checker::TakeCarried(const OptionInput& given) {
   auto same = std::ranges::find(carried_, given.key, &Effective::key);
-  if (given.value != "on" && given.value != "off") {
+  const std::string value(OnOff(TrimValue(Type::kSwitch, given.value)));
+  if (value.empty()) {
     return Report(Problem::Kind::kInvalid, given.key, given.value,
                   "must be on or off; use one of these, or omit it");
   }
   if (same == carried_.end()) {
     carried_.push_back({.key = given.key,
-                        .value = given.value,
-                        .asked = given.by_default ? "" : given.value,
+                        .value = value,
+                        .asked = given.by_default ? "" : value,
                         .note = {},
                         .was_asked = !given.by_default});
-  } else if (!given.by_default && same->value != given.value) {
+  } else if (!given.by_default && same->value != value) {
     Report(Problem::Kind::kConflict, given.key, given.value,
-           "is given twice with different values");
+           fmt::format("differs from {} given as well; give the switch once, or the same value in every way (allowed: on, off)",
+                       Quoted(same->value)));
   }
 }
 
