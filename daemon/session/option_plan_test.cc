@@ -285,6 +285,7 @@ TEST_F(OptionPlanTest, RequestedOptionsAreCollectedInTheProcesses) {
   EXPECT_EQ(collect, (Collect{{"task_trace", {kKernel, kNodeApi}},
                               {"hccl", {kCommunication}},
                               {"runtime_api", {kRuntimeApi, kMemory}}}));
+  EXPECT_EQ(Option(*Plan(), "task_time").note, "") << "the other name of what is recorded";
   // Points and parts of steps are found among what ran in them.
   request_.set_options_json(R"({"training_trace":"on","fp_point":"conv"})");
   EXPECT_TRUE(Plan()->aclprof.has_value()) << "for the iterations of GE";
@@ -319,6 +320,7 @@ TEST_F(OptionPlanTest, OptionsOnlyAclprofMeasuresAreSentToIt) {
             (Collect{{"training_trace", {}}, {"task_trace", {}}, {"hccl", {}}, {"aic_metrics", {}}, {"fp_point", {}}}));
   request_.set_options_json(R"({"l2":"on"})");
   EXPECT_EQ(Plan()->aclprof->bits, 0x822u | 0x10u) << "with the tasks that it counts for";
+  EXPECT_EQ(Option(*Plan(), "task_time").note, "");
   // What the dump may hold at most is a limit of the vendor's files, too, whether or not it was asked for.
   EXPECT_EQ(Plan()->aclprof->config.at("storage_limit"), fmt::format("{}MB", Plan()->max_bytes >> 20));
   EXPECT_EQ(Option(*Plan(), "l2").note, "");

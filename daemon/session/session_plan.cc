@@ -331,7 +331,7 @@ class Planner {
       if (plan_.application_options.contains(effective.key)) {
         if (!context_.attached || effective.key == kStacksOption) {
           AddNote(kNeedsProcess, &effective);
-        } else if (effective.key != kMarksOption && !plan_.collect.contains(effective.key)) {
+        } else if (effective.key != kMarksOption && !IsCollectedInside(effective.key)) {
           AddNote(WhyNotServed(effective.key, effective.value, spec_).why, &effective);
         }
         continue;
@@ -346,6 +346,12 @@ class Planner {
         DescribeStorageLimit(&effective);
       }
     }
+  }
+
+  // Under either name of the switch of tasks; aclprof takes them along whatever it is ordered for.
+  bool IsCollectedInside(const std::string& key) const {
+    if (key != "task_time" && key != "task_trace") return plan_.collect.contains(key);
+    return plan_.aclprof || plan_.collect.contains("task_time") || plan_.collect.contains("task_trace");
   }
 
   // A collector that is named has the rate it is named with.
