@@ -30,6 +30,15 @@ inline CodePoint FirstCodePoint(std::string_view text) {
   return {value, bytes};
 }
 
+inline bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t bytes = FirstCodePoint(text).bytes;
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 // How many of at most `most` bytes of a longer text are complete characters.
 inline size_t BytesOfWholeCharacters(std::string_view text, size_t most) {
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;

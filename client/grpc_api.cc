@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/duration_text.h"
+#include "base/utf8.h"
 #include "client/tls_files.h"
 #include "profd/v1/profd.grpc.pb.h"
-#include "proto/options/option_value.h"
 #include "proto/problems/problem_message.h"
 
 namespace profd::client {
@@ -61,7 +61,7 @@ Status CheckTexts(const google::protobuf::Message& request) {
         if (!inside.ok() && !field->is_map()) return inside;
         good = inside.ok();
       } else if (field->type() == FieldDescriptor::TYPE_STRING) {
-        good = options::IsUtf8(field->is_repeated() ? reflection.GetRepeatedString(request, field, i) : reflection.GetString(request, field));
+        good = IsUtf8(field->is_repeated() ? reflection.GetRepeatedString(request, field, i) : reflection.GetString(request, field));
       }
       if (!good) return InvalidArgument(field->name() + " has bytes that are not UTF-8; write it in UTF-8");
     }

@@ -12,6 +12,7 @@
 #include "client/libprofd/detached_thread.h"
 #include "client/libprofd/dump_fetcher.h"
 #include "client/libprofd/library.h"
+#include "client/libprofd/profd_settings.h"
 
 namespace profd::lib {
 namespace {
@@ -145,9 +146,10 @@ bool Library::Greet() {
     const bool tells_options = own_options_wanted_ && own_session_.empty();
     if (!tells_options) hello.options_json.clear();
     std::string packet = attach::Encode(attach::ToDaemon(hello));
-    if (packet.size() > attach::kMaxPacket) {
+    if (std::string unfit = WhyUnfit(hello.options_json, packet.size()); !unfit.empty()) {
       own_options_wanted_ = false;
-      own_refusal_ = "it is too long";
+      own_refusal_ = std::move(unfit);
+      Log("PROFILING_OPTIONS was refused: " + own_refusal_);
       hello.options_json.clear();
       packet = attach::Encode(attach::ToDaemon(hello));
     }

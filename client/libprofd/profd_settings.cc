@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace profd::lib {
 namespace {
@@ -115,6 +116,11 @@ Result<Settings> ReadSettings(const profd_config* config_or_null, bool forked) {
   return settings;
 }
 
+std::string WhyUnfit(std::string_view options_json, size_t packet_bytes) {
+  if (options_json.size() > attach::kMaxOptionsBytes || packet_bytes > attach::kMaxPacket) return "it is too long";
+  return IsUtf8(options_json) ? "" : "it is not UTF-8";
+}
+
 Result<attach::StartCall> ReadStartArgs(const profd_start_args& given) {
   profd_start_args args = PROFD_START_ARGS_INIT;
   RETURN_IF_ERROR(CopyKnown(given, &args));
@@ -126,6 +132,7 @@ Result<attach::StartCall> ReadStartArgs(const profd_start_args& given) {
                              std::to_string(attach::kMaxOptionsBytes) + " bytes");
     }
     call.options_json = Trim({args.options_json, length});
+    if (!IsUtf8(call.options_json)) return InvalidArgument("options_json is not UTF-8");
   }
   RETURN_IF_ERROR(CopyName("label", args.label, &call.label));
   if (args.start_step < -1) return InvalidArgument("start_step is -1 (now) or a step from 0");

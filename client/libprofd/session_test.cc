@@ -102,6 +102,7 @@ TEST_F(SessionTest, WrongArgumentsDoNotLeaveTheProcess) {
   }
   const std::string large(attach::kMaxOptionsBytes + 1, ' ');
   EXPECT_EQ(profd_start(large.c_str()), PROFD_INVALID);
+  EXPECT_EQ(profd_start("{\"fp_point\":\"caf\xe9\"}"), PROFD_INVALID);
   // Fits, but not once its control characters are escaped.
   EXPECT_EQ(profd_start(std::string(60'000, '\x01').c_str()), PROFD_INVALID);
   EXPECT_EQ(daemon.Count<attach::StartCall>(), 0U);
@@ -355,12 +356,20 @@ TEST_F(SessionTest, BlankOptionsAndModesStartNothing) {
   EXPECT_EQ(daemon.Expect<attach::Hello>().options_json, "{}");
 }
 
-TEST_F(SessionTest, OptionsThatFitNoPacketAreLeftOut) {
-  ::setenv("PROFILING_OPTIONS", std::string(60'000, '\x01').c_str(), 1);
-  AttachedDaemon daemon(path_, Obliging());
-  EXPECT_EQ(daemon.Expect<attach::Hello>().options_json, "");
-  EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
-  EXPECT_THAT(profd_last_error(), HasSubstr("too long"));
+// The daemon would refuse the process with them, or take other bytes for the ones that are not UTF-8.
+TEST_F(SessionTest, OptionsThatCannotBeSentAreLeftOut) {
+  const std::pair<std::string, const char*> kUnfit[] = {
+      {std::string(60'000, '\x01'), "too long"},
+      {"{\"fp_point\":\"" + std::string(attach::kMaxOptionsBytes, 'x') + "\"}", "too long"},
+      {"{\"output\":\"/tmp/caf\xe9\"}", "not UTF-8"}};
+  for (const auto& [options, why] : kUnfit) {
+    ::setenv("PROFILING_OPTIONS", options.c_str(), 1);
+    AttachedDaemon daemon(path_, Obliging());
+    EXPECT_EQ(daemon.Expect<attach::Hello>().options_json, "");
+    EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
+    EXPECT_THAT(profd_last_error(), HasSubstr(why));
+    profd_shutdown();
+  }
 }
 
 }  // namespace

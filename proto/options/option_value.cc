@@ -163,15 +163,6 @@ Result<std::string> CanonicalText(std::string_view value) {
 
 }  // namespace
 
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    size_t length = FirstCodePoint(text).bytes;
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 std::string Shown(std::string_view text, size_t max_bytes) {
   std::string out;
   size_t used = 0;

@@ -22,8 +22,6 @@ Problem MakeProblem(Problem::Kind kind, std::string_view key, std::string_view v
 // With the nearest known key, if one is near.
 Problem UnknownOption(std::string_view key, std::string_view value);
 
-bool IsUtf8(std::string_view text);
-
 // Blanks around it; of a path only spaces, as the others are forbidden in it.
 std::string_view TrimValue(Type type, std::string_view text);
 

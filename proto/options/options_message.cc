@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "profd/v1/options.pb.h"
 #include "proto/options/option_value.h"
 

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "proto/options/option_value.h"
 #include "proto/options/options.h"
 #include "tests/fuzz/fuzz_input.h"
