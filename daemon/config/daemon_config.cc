@@ -169,7 +169,7 @@ void CheckTlsKeys(const DaemonConfig& config, std::vector<std::string>* problems
 }
 
 void CheckSampling(const DaemonConfig& config, std::vector<std::string>* problems) {
-  if (Status valid = SamplingOptions(config.sampling_options).status(); !valid.ok()) {
+  if (Status valid = SamplingOptions(config.sampling_options, config.sampling_collectors).status(); !valid.ok()) {
     problems->push_back(fmt::format("sampling.options: {}", valid.message()));
   }
   ValidateCollectors("sampling.collectors", config.sampling_collectors, problems);

@@ -62,9 +62,10 @@ Result<SamplingRule> ParseSamplingRule(std::string_view text, const SamplingRule
   return rule;
 }
 
-Result<std::string> SamplingOptions(const std::vector<std::string>& given) {
+Result<std::string> SamplingOptions(const std::vector<std::string>& given, const std::vector<std::string>& collectors) {
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
   options::CheckRequest request;
+  for (const std::string& text : collectors) request.collectors.push_back(text.substr(0, text.find('=')));
   std::string problems;
   for (const std::string& text : given) {
     const size_t equals = text.find('=');

@@ -35,7 +35,8 @@ inline constexpr int64_t kMostSamplingSteps = 1000;
 // `usual`: what the text leaves out. kInvalidArgument with what is wrong and what would be right.
 Result<SamplingRule> ParseSamplingRule(std::string_view text, const SamplingRule& usual);
 
-// {"task_time=l1", ...} as the JSON object that PROFILING_OPTIONS would be. kInvalidArgument with all problems.
-Result<std::string> SamplingOptions(const std::vector<std::string>& options);
+// {"task_time=l1", ...} as the JSON object that PROFILING_OPTIONS would be, beside `collectors` ("hbm=10", ...).
+// kInvalidArgument with all problems.
+Result<std::string> SamplingOptions(const std::vector<std::string>& options, const std::vector<std::string>& collectors);
 
 }  // namespace profd

@@ -119,7 +119,7 @@ v1::SessionSpec ScheduledRecording::SpecOf(const Key& key, const Job& job, const
   if (job.process->step) spec.mutable_schedule()->set_steps(static_cast<uint32_t>(rule.steps));
   spec.mutable_schedule()->set_duration_ms(static_cast<uint64_t>(config_.sampling_max_seconds) * 1000);
   spec.set_label(std::string(kSamplingLabel));
-  spec.set_options_json(SamplingOptions(config_.sampling_options).value_or("{}"));
+  spec.set_options_json(SamplingOptions(config_.sampling_options, config_.sampling_collectors).value_or("{}"));
   spec.set_best_effort(true);
   spec.set_marks(true);
   for (const std::string& text : config_.sampling_collectors) {

@@ -212,9 +212,12 @@ TEST(SamplingRuleTest, Texts) {
   for (const char* wrong : {"", "job", "job steps=0", "job steps=1001", "job every_minutes=x", "job sometimes"}) {
     EXPECT_EQ(ParseSamplingRule(wrong, usual).status().code(), StatusCode::kInvalidArgument) << wrong;
   }
-  EXPECT_EQ(SamplingOptions({"task_time=l1", "hccl=on"}).value_or(""), R"({"task_time":"l1","hccl":"on"})");
-  EXPECT_EQ(SamplingOptions({"task_time"}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(SamplingOptions({"gpu=1"}).status().message(), HasSubstr("gpu"));
+  EXPECT_EQ(SamplingOptions({"task_time=l1", "hccl=on"}, {}).value_or(""), R"({"task_time":"l1","hccl":"on"})");
+  EXPECT_EQ(SamplingOptions({"task_time"}, {}).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(SamplingOptions({"gpu=1"}, {}).status().message(), HasSubstr("gpu"));
+  // options.md: a collector named llc is enough for it.
+  EXPECT_TRUE(SamplingOptions({"llc_profiling=write"}, {"hbm", "llc=20"}).ok());
+  EXPECT_THAT(SamplingOptions({"llc_profiling=write"}, {"hbm"}).status().message(), HasSubstr("does nothing"));
   EXPECT_THAT(ParseSamplingRule("job steps=0", usual).status().message(), HasSubstr("from 1 to 1000"));
 }
 
