@@ -183,6 +183,16 @@ TEST_F(RunTest, TheJobReachesTheCommand) {
   unsetenv("PROFD_JOB_ID");
 }
 
+// A process of the command that attaches with options begins a session of its own (api.md).
+TEST_F(RunTest, OptionsOfTheEnvironmentAreNotTheCommandsToo) {
+  profiling_options_ = "{\"dvpp_freq\":10}";
+  ASSERT_EQ(setenv("PROFILING_OPTIONS", profiling_options_.c_str(), 1), 0);
+  EXPECT_EQ(Shell("test -z \"$PROFILING_OPTIONS\"", {"--options-env"}), 0) << err();
+  EXPECT_EQ(daemon_.starts.at(0).options_json(), profiling_options_);
+  EXPECT_EQ(Shell("test -n \"$PROFILING_OPTIONS\""), 0) << "those of a command alone are its own";
+  unsetenv("PROFILING_OPTIONS");
+}
+
 TEST_F(RunTest, SignalsReachTheCommand) {
   // The command asks for its own signal; profctl's parent is this test.
   EXPECT_EQ(Shell("trap 'exit 9' TERM; kill -TERM $PPID; while :; do sleep 0.02; done"), 9) << err();

@@ -191,6 +191,8 @@ int RunRun(const Context& context, const RunOptions& options) {
                        .environment = {},
                        .signal_mask = signals.original_mask()};
   if (!request.target().job_id().empty()) plan.environment.push_back("PROFD_JOB_ID=" + request.target().job_id());
+  // Its processes would begin sessions of their own with them.
+  if (options.start.options.from_environment) plan.environment.emplace_back("PROFILING_OPTIONS=");
   auto child = HeldChild::Fork(plan);
   if (!child.ok()) return Fail(quiet, child.status());
   request.mutable_target()->add_pids(child->pid());
