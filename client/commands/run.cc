@@ -165,6 +165,15 @@ Status CheckOutput(const v1::SessionSpec& spec) {
   return Status::FromErrno(error ? error.value() : errno, "output " + folder);
 }
 
+// For the command, beside the caller's own.
+std::vector<std::string> EnvironmentOf(const RunOptions& options, const v1::SessionSpec& request) {
+  std::vector<std::string> environment;
+  if (!request.target().job_id().empty()) environment.push_back("PROFD_JOB_ID=" + request.target().job_id());
+  // Its processes would begin sessions of their own with them.
+  if (options.start.options.from_environment) environment.emplace_back("PROFILING_OPTIONS=");
+  return environment;
+}
+
 }  // namespace
 
 int RunRun(const Context& context, const RunOptions& options) {
@@ -188,11 +197,8 @@ int RunRun(const Context& context, const RunOptions& options) {
   SignalWatch signals({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
   HeldChild::Plan plan{.program = *program,
                        .argv = options.command,
-                       .environment = {},
+                       .environment = EnvironmentOf(options, request),
                        .signal_mask = signals.original_mask()};
-  if (!request.target().job_id().empty()) plan.environment.push_back("PROFD_JOB_ID=" + request.target().job_id());
-  // Its processes would begin sessions of their own with them.
-  if (options.start.options.from_environment) plan.environment.emplace_back("PROFILING_OPTIONS=");
   auto child = HeldChild::Fork(plan);
   if (!child.ok()) return Fail(quiet, child.status());
   request.mutable_target()->add_pids(child->pid());
