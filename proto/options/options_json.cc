@@ -176,11 +176,13 @@ class Handler {
     problems_->push_back(std::move(problem));
   }
 
-  // nlohmann: "[...] parse error at line 1, column 2: syntax error while parsing object key - ...".
+  // nlohmann: "[...] parse error at line 1, column 2: syntax error while parsing object key - ...", and without a place
+  // "[...] number overflow parsing '1e500'".
   static std::string Reason(std::string_view what, const std::string& last_token) {
     constexpr std::string_view kColumn = ", column ";
     size_t column = what.find(kColumn);
     size_t colon = column == std::string_view::npos ? column : what.find(": ", column);
+    if (colon == std::string_view::npos) colon = what.find("] ");
     if (colon != std::string_view::npos) what.remove_prefix(colon + 2);
     size_t last_read = what.find("; last read: '");
     if (last_read != std::string_view::npos) {

@@ -124,6 +124,7 @@ TEST(OptionsJsonTest, SyntaxHasLineAndColumn) {
   ExpectProblem("{\"l2\": \"on\"} x", "line 1, column 14");
   ExpectProblem("{\"l2\": \"on\"}{}", "line 1, column 13");
   ExpectProblem("{\"dvpp_freq\": 010}", "is not JSON");
+  ExpectProblem("{\"dvpp_freq\": 1e500}", "is not JSON: number overflow parsing '1e500'");
   ExpectProblem("{\"l2\": \"o\tn\"}", "is not JSON");
   ExpectProblem("{\"l2\": \"on\"} // no comments", "is not JSON");
   ExpectProblem(std::string("{\"l2\":\"on\"}\0{", 13), "NUL");
