@@ -274,7 +274,6 @@ NotServed WhyNotServed(std::string_view option, std::string_view value, const v1
       return {false, "only aclprof measures it, whose interface has no custom registers; use a group of metrics"};
     }
   }
-  if (CollectKindsOf(option, "on").empty()) return {false, "passed on to the process, and not recorded"};
   return {false, "a default only: not recorded unless it is requested"};
 }
 

@@ -384,7 +384,7 @@ TEST_F(OptionPlanTest, TheDefaultIsCollectedWhereNothingElseIsRequested) {
   EXPECT_EQ(Plan()->collect["task_time"], all);
   request_.set_options_json(R"({"sys_io_sampling_freq":10})");
   EXPECT_TRUE(Plan()->collect.empty());
-  EXPECT_EQ(Option(*Plan(), "task_time").note, "a default only: not recorded unless it is requested");
+  for (const char* key : {"task_time", "aic_metrics"}) EXPECT_EQ(Option(*Plan(), key).note, "a default only: not recorded unless it is requested");
   request_.set_marks(true);
   EXPECT_EQ(Plan()->collect["task_time"], all);
   request_.set_options_json(R"({"dvpp_freq":10,"task_time":"off"})");
