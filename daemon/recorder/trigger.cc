@@ -138,6 +138,17 @@ Status ParseLabels(Reader& reader, Trigger* trigger) {
   return {};
 }
 
+// A condition compares one present value of a series.
+Status CheckMetric(const MetricSpec& metric) {
+  if (metric.type == MetricType::kHistogram) {
+    return InvalidArgument(fmt::format("{} is a histogram, which has no value to compare", metric.name));
+  }
+  if (!metric.window_of.empty()) {
+    return InvalidArgument(fmt::format("{} is of what happens between two scrapes; use {}", metric.name, metric.window_of));
+  }
+  return {};
+}
+
 Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
   auto found = std::ranges::find(kMetrics, name, &MetricSpec::name);
   if (found == kMetrics.end()) {
@@ -145,6 +156,7 @@ Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
         fmt::format("no metric {} (docs/metrics.md), and none of error_code, crash, step and advice",
                     log::Quote(name)));
   }
+  RETURN_IF_ERROR(CheckMetric(*found));
   trigger->metric = static_cast<MetricId>(found - kMetrics.begin());
   if (reader.Take("{")) RETURN_IF_ERROR(ParseLabels(reader, trigger));
   auto op = std::ranges::find_if(kOps, [&reader](const OpName& one) { return reader.Take(one.text); });

@@ -90,6 +90,8 @@ TEST(ParseTrigger, EveryMistakeHasItsText) {
       {"atlas_npu_up > 1 for 99999999999999999999s", "duration"},
       {"atlas_npu_up > 1 for 10sec", "duration"},
       {"atlas_npu_up > 1 or else", "too much"},
+      {"profd_dcmi_call_duration_seconds > 1", "is a histogram"},
+      {"atlas_npu_power_window_watts > 1", "use atlas_npu_power_watts"},
       {"atlas_npu_up{color=\"red\"} > 1", "no label color; it has npu, uuid"},
       {"atlas_host_load1{npu=\"0\"} > 1", "it has none"},
       {"atlas_npu_up{npu=0} > 1", "labels are written"},
