@@ -132,7 +132,7 @@ void FlightRecorder::Begin(SessionRecords& records, DumpRequests& dumps, JobDire
   // Clocks before channels: samples are timestamped with them from the first record on.
   ReadClocks([this](int device) { ClaimDevice(device); });
   SetTriggers();
-  FindTriggerDumps();
+  EvictTriggerDumps();
   WatchJobs();
   log::Info("flight recorder", {{"seconds", config_.recorder_seconds},
                                 {"memory_mb", config_.recorder_memory_mb},

@@ -8,7 +8,6 @@
 #include <prometheus/collectable.h>
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,6 +55,9 @@ struct RecorderDumpRequest {
   std::string counted = {};  // "request" or ToString(TriggerKind)
   std::function<bool(const TrainingProcess&)> may_hold = nullptr;  // whose activity; null = none
 };
+
+// Labels of triggers' dumps begin so: they are known again by it after a restart.
+inline constexpr std::string_view kTriggerLabel = "trigger: ";
 
 // Why the recorder holds `held_ns` and no more, for a warning. `most_ns`: recorder.seconds; `evicted_early`: for the lack
 // of memory.
@@ -160,7 +162,6 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   void LookAtTriggers(int64_t now_ns);
   void VisitSelfMetrics(const std::function<void(const SeriesSample&)>& take) const;
   void Fire(const std::vector<Firing>& firings);
-  void FindTriggerDumps();
   void EvictTriggerDumps();
   // recorder_dump.cc
   Result<std::vector<int>> DevicesFor(const Peer& peer, const v1::DumpRecorderRequest& request);
@@ -185,11 +186,6 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   TriggerWatch watch_;
   int64_t cool_until_ns_ = 0;
   bool triggered_ = false;  // a dump for a trigger is being written
-  struct TriggerDump {
-    std::string session;
-    std::string dump;
-  };
-  std::deque<TriggerDump> kept_;  // triggers' dumps, oldest first
   std::map<uint32_t, int> writing_;  // dumps under way, by uid
   std::map<std::string, uint64_t> dumps_;
   uint64_t suppressed_ = 0;

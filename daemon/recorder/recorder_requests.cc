@@ -78,6 +78,10 @@ void FlightRecorder::Dump(const Peer& peer, const v1::DumpRecorderRequest& reque
     wrong = {StatusCode::kInvalidArgument, Problem{.field = "reason", .text = reason.message()}};
   } else if (Status label = CheckLabel(request_untrusted.label()); !label.ok()) {
     wrong = {StatusCode::kInvalidArgument, Problem{.field = "label", .text = label.message()}};
+  } else if (request_untrusted.label().starts_with(kTriggerLabel)) {
+    wrong = {StatusCode::kInvalidArgument,
+             Problem{.field = "label", .value = request_untrusted.label(),
+                     .text = fmt::format("must not begin with \"{}\", as those of triggers' dumps do", kTriggerLabel)}};
   } else if (!request_untrusted.job_id().empty() && !IsJobId(request_untrusted.job_id())) {
     wrong = InvalidArgument("job_id: letters, digits, '.', '_', '-', ':', '/', at most 128");
   } else if (Status last = CheckLast(request_untrusted); !last.ok()) {

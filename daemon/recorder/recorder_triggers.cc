@@ -7,16 +7,12 @@
 
 #include "base/log.h"
 #include "base/strand.h"
-#include "base/text.h"
 #include "collectors/metric_table.h"
 #include "daemon/recorder/flight_recorder.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
 namespace {
-
-// How triggers' dumps are known again after a restart.
-constexpr std::string_view kLabel = "trigger: ";
 
 std::string Who(const TrainingProcess& process) {
   std::string text = fmt::format("pid {}", process.pid);
@@ -34,16 +30,6 @@ void FlightRecorder::SetTriggers() {
     if (trigger.ok()) triggers.push_back(std::move(trigger).value());
   }
   watch_.SetTriggers(std::move(triggers));
-}
-
-void FlightRecorder::FindTriggerDumps() {
-  Peer myself = Peer::Daemon();
-  const v1::ListSessionsResponse all = records_->List(myself, {});
-  for (const v1::Session& session : all.sessions()) {
-    if (session.owner().uid() != myself.uid || !session.spec().label().starts_with(kLabel)) continue;
-    kept_.push_back({session.session_id(), std::string(BaseName(session.status().dump_path()))});
-  }
-  EvictTriggerDumps();
 }
 
 void FlightRecorder::WatchJobs() {
@@ -155,7 +141,7 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
                                 .last_ns = config_.recorder_dump_seconds * kNsPerSecond};
     for (const DeviceInfo& device : deps_.session.host.devices) request.devices.push_back(device.id);
     request.job_id = firing.job_id;
-    request.label = std::string(kLabel) + kind;
+    request.label = std::string(kTriggerLabel) + kind;
     request.reason = fmt::format("{}: {}", firing.trigger, firing.detail);
     request.counted = kind;
     request.may_hold = [](const TrainingProcess&) { return true; };
@@ -166,23 +152,25 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
         log::Error("no dump for the trigger", {{"why", session.status().ToString()}});
         return;
       }
-      kept_.push_back({session->session_id(), std::string(BaseName(session->status().dump_path()))});
       EvictTriggerDumps();
     });
   }
 }
 
+// Pinned ones do not count. Those that wait for the database do, and stay: their bound is the archive's.
 void FlightRecorder::EvictTriggerDumps() {
-  while (kept_.size() > static_cast<size_t>(config_.recorder_max_dumps)) {
-    const auto found = std::ranges::find_if(kept_, [this](const TriggerDump& each) { return !dump_requests_->IsWaiting(each.dump); });
-    if (found == kept_.end()) return;  // all wait for the database: their bound is the archive's
-    TriggerDump oldest = std::move(*found);
-    kept_.erase(found);
-    log::Info("trigger's dump removed", {{"session", oldest.session}, {"max", config_.recorder_max_dumps}});
-    dump_requests_->Delete(Peer::Daemon(), oldest.session, "", [this, oldest](const Result<uint64_t>& freed) {
-      // Long forgotten by the list; one that is pinned stays.
-      if (freed.status().code() != StatusCode::kNotFound) return;
-      dump_requests_->Delete(Peer::Daemon(), "", oldest.dump, [](const Result<uint64_t>&) {});
+  if (dump_requests_ == nullptr) return;
+  std::vector<KeptDump> kept = dump_requests_->RecordedDumps(Peer::Daemon().uid, kTriggerLabel);
+  std::erase_if(kept, [](const KeptDump& dump) { return dump.pinned; });
+  size_t surplus = kept.size() - std::min(kept.size(), static_cast<size_t>(config_.recorder_max_dumps));
+  for (const KeptDump& dump : kept) {
+    if (surplus == 0) return;
+    if (dump.waiting) continue;
+    --surplus;
+    log::Info("trigger's dump removed", {{"session", dump.session_id}, {"max", config_.recorder_max_dumps}});
+    dump_requests_->Delete(Peer::Daemon(), dump.session_id, "", [this, name = dump.name](const Result<uint64_t>& freed) {
+      // Long forgotten by the list.
+      if (!freed.ok()) dump_requests_->Delete(Peer::Daemon(), "", name, [](const Result<uint64_t>&) {});
     });
   }
 }

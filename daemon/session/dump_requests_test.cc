@@ -146,6 +146,35 @@ TEST_F(DumpRequestsTest, WaitsForTheDatabase) {
   EXPECT_FALSE(requests_.IsWaiting("PROF_2"));
 }
 
+// The dumps of a label are those that the recorder wrote for this user, and that are still there.
+TEST_F(DumpRequestsTest, DumpsOfTheRecorderAreInTheOrderOfTheirNames) {
+  const auto names = [this] {
+    std::vector<std::string> found;
+    for (const KeptDump& dump : requests_.RecordedDumps(0, "trigger: ")) found.push_back(dump.name);
+    return found;
+  };
+  const auto add = [this](const std::string& name, uint32_t uid, const std::string& label, int64_t started_ns) {
+    v1::Session session;
+    session.set_session_id(name);
+    session.mutable_owner()->set_uid(uid);
+    session.mutable_spec()->set_label(label);
+    session.mutable_status()->set_dump_path("/dumps/" + name);
+    session.mutable_status()->set_started_ns(started_ns);
+    records_.AddEnded(session);
+  };
+  add("PROF_000003", 0, "trigger: crash", 20);
+  add("PROF_000004", 0, "trigger: threshold", 10);  // the clock was set back
+  add("PROF_000005", 1000, "trigger: crash", 30);
+  add("PROF_000006", 0, "mine", 40);
+  v1::SessionSpec spec;
+  spec.set_label("trigger: no dump of the recorder");
+  retention_.Opened(NewDump("/dumps/PROF_000007", "session", 0, spec));
+  retention_.Closed("PROF_000007", DumpState::kDone, 1);
+  EXPECT_THAT(names(), ElementsAre("PROF_000003", "PROF_000004"));
+  retention_.Remove("PROF_000003", kReasonRequest, {});
+  EXPECT_THAT(names(), ElementsAre("PROF_000004"));
+}
+
 TEST_F(DumpRequestsTest, WithoutDumpsThereIsNothingToPin) {
   DumpRequests none(control_, records_, remover_, nullptr);
   v1::PinDumpResponse pinned;

@@ -69,6 +69,24 @@ class Triggers(RecorderCase):
         self.assertIn(self.always, left[0]["reason"])
         self.assertIn(self.own, left[1]["reason"])
 
+    def test_2_removed(self):
+        """A dump that its user has removed does not push out an older one, and a user's is never taken for a trigger's."""
+        def fire(number):
+            known = {s["session_id"] for s in self.dumps("threshold")}
+            self.reload([f"{self.always} for {number}ms"])
+            return eventually(lambda: [s["session_id"] for s in self.dumps("threshold") if s["session_id"] not in known],
+                              what=f"dump {number}")[0]
+
+        first, second = fire(1), fire(2)
+        self.daemon.ctl("rm", second)
+        third = fire(3)
+        # What has to go is no dump any more when the new one is listed.
+        kept = {dump["session_id"] for dump in self.daemon.ctl("list", "--dumps")["dumps"]}
+        self.assertEqual(kept, {first, third})
+        refused = self.daemon.run("dump", "--label", "trigger: mine")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn('must not begin with "trigger: "', refused.stderr)
+
     def test_3_cool_down(self):
         self.reload([self.always], cooldown_s=3600)
         before = eventually(lambda: self.count("threshold"))
