@@ -56,9 +56,9 @@ std::string_view WriterSession::Renumber(DumpFeed& feed, std::string_view file,
 
 void WriterSession::WriteReplayed(DumpFeed& feed, const ReplayBlock& block) {
   if (block.epoch != nullptr && block.epoch != feed.epoch_) {
+    EndRun(feed);
     if (feed.epoch_ != nullptr) feed.losses_.NoteRestart(PlaceOf(feed), block.info.host_ns, LossReason::kChannelRestart);
     feed.epoch_ = block.epoch;
-    feed.filter_.reset();
   }
   if (block.after_loss) feed.losses_.NoteRestart(PlaceOf(feed), block.info.host_ns, LossReason::kRecorderEvicted);
   if (block.bytes.empty()) {
@@ -86,9 +86,9 @@ void WriterSession::Replay(std::shared_ptr<BlockSource> source, DumpFeed* feed) 
     while (source->Next(&block)) WriteReplayed(*feed, block);
     if (source->lost_end()) feed->losses_.NoteRestart(PlaceOf(*feed), writer_.clock_.MonotonicRawNs(), LossReason::kRecorderEvicted);
     if (feed->epoch_ == present || present == nullptr) return;
+    EndRun(*feed);
     if (feed->epoch_ != nullptr) feed->losses_.NoteRestart(PlaceOf(*feed), writer_.clock_.MonotonicRawNs(), LossReason::kChannelRestart);
     feed->epoch_ = std::move(present);
-    feed->filter_.reset();
   });
 }
 

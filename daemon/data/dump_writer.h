@@ -317,6 +317,7 @@ class WriterSession final : public ProcessFilesDump, public std::enable_shared_f
   void FindGapsOfSums(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
   static void ResyncGaps(DumpFeed& feed);
   void FinishGaps(DumpFeed& feed, int64_t host_ns);
+  void EndRun(DumpFeed& feed);
   void NoteMissingOfSums(DumpFeed& feed, int64_t host_ns);
   void NoteMissing(DumpFeed& feed, int64_t host_ns);
   // Brings losses and counts of all feeds into the manifest.

@@ -61,15 +61,15 @@ class DumpWriterTest : public ::testing::Test {
     BlockInfo info{.channel = kSocChannel, .records = records};
     session_->Push(feed, std::move(builder).Finish(info, records * kSocRecordBytes));
   }
-  // Ten records at 100 Hz of an HBM, from this time.
-  void PushTen(DumpFeed* feed, uint64_t seq, uint64_t from_us) {
-    BlockBuilder builder = pool_.Get(10 * sizeof(records::HbmRecord));
-    for (size_t i = 0; i < 10; ++i) {
+  // Records at 100 Hz of an HBM, from this time.
+  void PushHbm(DumpFeed* feed, uint64_t seq, uint64_t from_us, uint32_t count = 10) {
+    BlockBuilder builder = pool_.Get(count * sizeof(records::HbmRecord));
+    for (size_t i = 0; i < count; ++i) {
       const records::HbmRecord record{.timestamp = from_us + i * 10'000, .count = 1, .event = 0, .stack = 0};
       std::memcpy(builder.buffer().data() + i * sizeof record, &record, sizeof record);
     }
-    BlockInfo info{.channel = abi::kChannelHbm, .seq = seq, .records = 10, .host_ns = clock_.MonotonicRawNs()};
-    session_->Push(feed, std::move(builder).Finish(info, 10 * sizeof(records::HbmRecord)));
+    BlockInfo info{.channel = abi::kChannelHbm, .seq = seq, .records = count, .host_ns = clock_.MonotonicRawNs()};
+    session_->Push(feed, std::move(builder).Finish(info, count * sizeof(records::HbmRecord)));
     Flush();
   }
   void Flush() {
@@ -134,12 +134,39 @@ TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
   auto epoch = std::make_shared<ChannelEpoch>();
   epoch->hz = 100;
   session_->SetEpoch(feed, epoch, false);
-  PushTen(feed, 1, 10'000);
+  PushHbm(feed, 1, 10'000);
   EXPECT_EQ(feed->losses().Total().records, 0u);
-  PushTen(feed, 2, 200'000);
+  PushHbm(feed, 2, 200'000);
   EXPECT_EQ(feed->losses().Total().records, 9u) << "from 110 to 190 ms";
-  PushTen(feed, 4, 500'000);
+  PushHbm(feed, 4, 500'000);
   EXPECT_EQ(feed->losses().Total().records, 9u);
+}
+
+// The next run of the channel says no more about what the records before it had left open.
+TEST_F(DumpWriterTest, WhatTheDriverDroppedBeforeARestartIsCounted) {
+  DumpFeed* feed = session_->AddFeed(FeedOfHbm(100));
+  const auto begin_run = [&] {
+    auto epoch = std::make_shared<ChannelEpoch>();
+    epoch->hz = 100;
+    session_->SetEpoch(feed, epoch, false);
+  };
+  begin_run();
+  PushHbm(feed, 1, 10'000);
+  PushHbm(feed, 2, 200'000, 5);
+  EXPECT_EQ(feed->losses().Total().records, 0u) << "too few to show a period";
+  begin_run();
+  PushHbm(feed, 3, 10'000, 30);
+  EXPECT_EQ(feed->losses().Total().records, 9u) << "from 110 to 190 ms";
+  PushHbm(feed, 4, 350'000, 1);
+  begin_run();
+  PushHbm(feed, 5, 10'000);
+  EXPECT_EQ(feed->losses().Total().records, 13u) << "from 310 to 340 ms, too";
+  const Manifest manifest = FinishTestDump(*session_);
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  std::vector<LossReason> reasons;
+  for (const ManifestGap& gap : manifest.channels[0].gaps) reasons.push_back(gap.reason);
+  EXPECT_THAT(reasons, ::testing::ElementsAre(LossReason::kDriver, LossReason::kChannelRestart, LossReason::kDriver,
+                                              LossReason::kChannelRestart));
 }
 
 // At 10 Hz no record is missing, but what the driver dropped at 210 and 220 ms is in no sum.
@@ -148,8 +175,8 @@ TEST_F(DumpWriterTest, WhatIsMissingInSumsIsAGap) {
   auto epoch = std::make_shared<ChannelEpoch>();
   epoch->hz = 100;
   session_->SetEpoch(feed, epoch, false);
-  for (uint64_t seq : {1, 2}) PushTen(feed, seq, 10'000 + (seq - 1) * 100'000);
-  for (uint64_t seq : {3, 4}) PushTen(feed, seq, 230'000 + (seq - 3) * 100'000);
+  for (uint64_t seq : {1, 2}) PushHbm(feed, seq, 10'000 + (seq - 1) * 100'000);
+  for (uint64_t seq : {3, 4}) PushHbm(feed, seq, 230'000 + (seq - 3) * 100'000);
   const Manifest manifest = FinishTestDump(*session_);
   ASSERT_EQ(manifest.channels.size(), 1u);
   const ManifestChannel& channel = manifest.channels[0];

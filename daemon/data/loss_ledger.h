@@ -55,6 +55,8 @@ class LossLedger {
   // A block that was read at that time reached the dump.
   void NoteBlock(int64_t host_ns) { last_block_ns_ = host_ns; }
   void NoteWritten(int64_t host_ns) { last_written_ns_ = host_ns; }
+  // Up to when there is something, or there could have been.
+  int64_t LastNs() const { return last_block_ns_ != 0 ? last_block_ns_ : session_start_ns_; }
   // True: since the last call something was lost that is accounted for, so gap detection must start again.
   bool TakeResync();
   void RequestResync() { resync_ = true; }
@@ -86,9 +88,6 @@ class LossLedger {
   Entry& EntryOf(LossReason reason) { return entries_[static_cast<size_t>(reason)]; }
   void SettleDropped(Place at, LossReason reason, int64_t host_ns);
   uint64_t SettleNotRead(Place at, LossReason reason, int64_t host_ns);
-  // Up to when there is something, or there could have been.
-  int64_t LastNs() const { return last_block_ns_ != 0 ? last_block_ns_ : session_start_ns_; }
-
   const int64_t session_start_ns_;
   const bool in_past_;
   const int64_t silence_ns_;

@@ -51,6 +51,12 @@ void WriterSession::FinishGaps(DumpFeed& feed, int64_t host_ns) {
   NoteMissingOfSums(feed, host_ns);
 }
 
+// The next run of the channel has a filter and gaps of its own.
+void WriterSession::EndRun(DumpFeed& feed) {
+  if (dump_ != nullptr) FinishGaps(feed, feed.losses_.LastNs());
+  feed.filter_.reset();
+}
+
 void WriterSession::NoteMissing(DumpFeed& feed, int64_t host_ns) {
   // The queue may have lost something meanwhile: that will be noted, with its own reason.
   if (feed.missing_ == 0 || feed.losses_.unsettled()) return;

@@ -69,12 +69,12 @@ void WriterSession::Push(DumpFeed* feed, BlockRef block) {
 
 void WriterSession::SetEpoch(DumpFeed* feed, std::shared_ptr<ChannelEpoch> epoch, bool late) {
   writer_.Post([this, self = shared_from_this(), feed, epoch = std::move(epoch), late] {
+    EndRun(*feed);
     if (dump_ != nullptr && (late || feed->epoch_ != nullptr)) {
       feed->losses_.NoteNextRun(PlaceOf(*feed), writer_.clock_.MonotonicRawNs());
     }
     feed->losses_.ForgetRelease();
     feed->epoch_ = epoch;
-    feed->filter_.reset();
   });
 }
 
