@@ -23,10 +23,11 @@ std::vector<Problem> InList(const std::vector<Problem>& problems) {
   return std::move(list).Take();
 }
 
-// False: none of the devices has it, and an option that turns on several, not the caller, named it.
-bool HasAny(const std::vector<int>& devices, const PlannedCollector& planned, const Host& host) {
+// False: it cannot run here, and it was not the caller who named it, but a default or an option that turns on several.
+bool IsExpected(const std::vector<int>& devices, const PlannedCollector& planned, const Host& host) {
   const CollectorEntry& entry = Collectors()[planned.index];
-  if (!planned.by_option || entry.spec->source != CollectorSource::kChannel) return true;
+  if (planned.named && !planned.by_option) return true;
+  if (entry.spec->source != CollectorSource::kChannel) return planned.named || entry.probe_host(host).ok();
   return std::ranges::any_of(devices, [&](int id) { return ProbeDevice(entry, host, *host.FindDevice(id)).ok(); });
 }
 
@@ -174,7 +175,7 @@ Status Session::BeginInHistory() {
   clocks_->MoveBack(from - kPastLeadNs, past);
   std::string without;
   for (const PlannedCollector& planned : plan_.collectors) {
-    if (!planned.named || past.Records(planned.index) || !HasAny(plan_.devices, planned, deps_.host)) continue;
+    if (past.Records(planned.index) || !IsExpected(plan_.devices, planned, deps_.host)) continue;
     without += fmt::format("{}{}", without.empty() ? "" : ", ",
                            Collectors()[planned.index].spec->name);
   }

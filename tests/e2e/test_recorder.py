@@ -168,6 +168,17 @@ class Past(RecorderCase):
         self.assertNotIn("ddr", without)
         self.assertIn("qos", without)
 
+    def test_since_without_options(self):
+        """Without options a session has all collectors that run here, of which the recorder holds a part."""
+        until_held(self.daemon, 2)
+        session = self.daemon.ctl("start", "--since", "1s", "--devices", "0")
+        self.daemon.ctl("stop", session["session_id"])
+        running = {outcome["collector"] for outcome in session["outcomes"] if outcome["result"] == "running"}
+        without = running - {channel["collector"] for channel in held(self.daemon)["channels"]}
+        self.assertIn("llc", without)
+        warning = next(warning for warning in session["warnings"] if "without a past: " in warning)
+        self.assertEqual(set(warning.split(": ")[1].split(", ")) - {"operators"}, without)
+
     def test_since_of_what_is_not_recorded(self):
         """What the recorder does not hold begins with the request, and the manifest reports since when it is missing."""
         until_held(self.daemon, 9)
