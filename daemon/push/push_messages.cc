@@ -101,7 +101,8 @@ class OtlpWriter {
  private:
   template <class Point>
   void Describe(const ClientMetric& sample, bool accumulates, Point* point) {
-    if (accumulates) point->set_start_time_unix_nano(static_cast<uint64_t>(facts_.start_wall_ns));
+    // Not after the point itself, though the clock has been set back since.
+    if (accumulates) point->set_start_time_unix_nano(static_cast<uint64_t>(std::min(facts_.start_wall_ns, facts_.wall_ns)));
     point->set_time_unix_nano(static_cast<uint64_t>(facts_.wall_ns));
     for (const ClientMetric::Label& label : sample.label) {
       AddAttribute(label.name, label.value, point->mutable_attributes());

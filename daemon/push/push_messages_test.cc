@@ -131,6 +131,21 @@ TEST(Otlp, GaugesAndCounters) {
   EXPECT_EQ(counter.sum().data_points(0).start_time_unix_nano(), static_cast<uint64_t>(kWall - 1'000'000'000));
 }
 
+// A point that begins after its own time is invalid.
+TEST(Otlp, AClockThatWasSetBackMakesNoPointInvalid) {
+  PushFacts facts = Facts();
+  facts.start_wall_ns = kWall + 3'600'000'000'000;
+  const std::vector<MetricFamily> families = {Families()[1], Histograms()};
+  const std::vector<PushMessage> messages = OtlpMessages(families, facts);
+  otlp::ExportRequest request;
+  ASSERT_EQ(messages.size(), 1U);
+  ASSERT_TRUE(request.ParseFromString(messages[0].body));
+  const otlp::ScopeMetrics& scope = request.resource_metrics(0).scope_metrics(0);
+  ASSERT_EQ(scope.metrics_size(), 2);
+  EXPECT_EQ(scope.metrics(0).sum().data_points(0).start_time_unix_nano(), static_cast<uint64_t>(kWall));
+  EXPECT_EQ(scope.metrics(1).histogram().data_points(0).start_time_unix_nano(), static_cast<uint64_t>(kWall));
+}
+
 TEST(Otlp, Histograms) {
   const std::vector<PushMessage> messages = OtlpMessages(std::vector{Histograms()}, Facts());
   otlp::ExportRequest request;
