@@ -14,11 +14,11 @@ void SampleWindow::Restart(WindowMean mean) {
   for (Bucket& bucket : buckets_) bucket.index.store(kEmpty, std::memory_order_relaxed);
 }
 
-// A value that stood over several seconds belongs to each of them. What lies before the latest
-// scrape that scrape has counted already, as its open end.
+// A value that stood over several seconds belongs to each of them, also before the latest scrape: another scraper's
+// window may reach further back. No second overwrites the bucket of one after it, which may be that of a late sample.
 void SampleWindow::Hold(double value, int64_t from_ns, int64_t to_ns, int64_t oldest_bucket) {
   constexpr auto kLongest = static_cast<int64_t>(kBuckets - 1) * kBucketNs;
-  int64_t at = std::max({from_ns, to_ns - kLongest, oldest_bucket * kBucketNs});
+  int64_t at = std::max({from_ns, to_ns - kLongest, oldest_bucket * kBucketNs - kLongest});
   while (at < to_ns) {
     const int64_t index = BucketOf(at);
     const int64_t end = std::min(to_ns, (index + 1) * kBucketNs);

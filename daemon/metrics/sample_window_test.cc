@@ -109,6 +109,22 @@ TEST(SampleWindow, AValueThatStoodOverAScrapeIsNotCountedTwice) {
   ExpectStats(feeder.Over(kNow, kNow + 8 * kSecond), 1000, 1500, 2000);
 }
 
+TEST(SampleWindow, AScrapeOfAnotherTakesNothingOfWhatStoodBeforeIt) {
+  Feeder feeder(WindowMean::kOverTime);
+  feeder.Add(kNow, 1800);
+  feeder.Add(kNow + 10 * kSecond, 800, SampleWindow::BucketOf(kNow + 9 * kSecond));
+  ExpectStats(feeder.Over(kNow, kNow + 15 * kSecond), 800, (10 * 1800 + 5 * 800) / 15.0, 1800);
+}
+
+// A sample that is a minute late is in the second of the scrape, which the seconds of the past must leave as it is.
+TEST(SampleWindow, WhatStoodLongAgoLeavesTheSecondOfTheScrape) {
+  Feeder feeder(WindowMean::kOverTime);
+  const int64_t scraped = SampleWindow::BucketOf(kNow + kSecond);
+  feeder.Add(kNow - 70 * kSecond, 1800, scraped);
+  feeder.Add(kNow - kSecond, 800, scraped);
+  ExpectStats(feeder.Over(kNow + kSecond, kNow + 2 * kSecond), 800, 800, 1800);
+}
+
 TEST(SampleWindow, TimestampsThatGoBackOrAreInvalidAreHarmless) {
   for (WindowMean mean : {WindowMean::kOfSamples, WindowMean::kOverTime}) {
     Feeder feeder(mean);
