@@ -130,7 +130,8 @@ TEST_F(OptionsCommandTest, ChecksOffline) {
 // options.md: a switch that is not given has its own default, as in the daemon.
 TEST_F(OptionsCommandTest, ChecksOfflineWithTheDefaultsOfTheSwitches) {
   const auto value = [this](std::string_view key) {
-    for (const Json& option : Json::parse(out())["effective_options"]) {
+    const Json answer = Json::parse(out());
+    for (const Json& option : answer["effective_options"]) {
       if (option["key"] == key) return option["value"].get<std::string>();
     }
     return std::string("not there");
