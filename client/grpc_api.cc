@@ -56,7 +56,7 @@ Status CheckTexts(const google::protobuf::Message& request) {
     for (int i = 0; i < count; ++i) {
       bool good = true;
       if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-        const Status inside =
+        Status inside =
             CheckTexts(field->is_repeated() ? reflection.GetRepeatedMessage(request, field, i) : reflection.GetMessage(request, field));
         if (!inside.ok() && !field->is_map()) return inside;
         good = inside.ok();

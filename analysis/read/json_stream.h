@@ -3,11 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -84,11 +86,8 @@ class WithoutLoneSurrogates {
   std::optional<unsigned> UnitAt(const Ch* at) const {
     if (last_ - at < static_cast<ptrdiff_t>(kEscape) || at[0] != '\\' || at[1] != 'u') return std::nullopt;
     unsigned unit = 0;
-    for (const Ch c : std::string_view(at + 2, kEscape - 2)) {
-      const unsigned digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
-      if (digit == 16) return std::nullopt;
-      unit = unit << 4 | digit;
-    }
+    const auto [end, error] = std::from_chars(at + 2, at + kEscape, unit, 16);
+    if (error != std::errc() || end != at + kEscape) return std::nullopt;
     return unit;
   }
 

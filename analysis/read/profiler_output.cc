@@ -139,7 +139,7 @@ class KernelReader {
       if (name.starts_with(kOperation)) communication_->push_back(OperationOf(name, {*start, end}, &rank_));
       return true;
     }
-    if (!TakeValues(file, ratios_, kMostRatio, &ratio_values_) || !TakeValues(file, units_, kLatestNs / 1000, &unit_values_)) return false;
+    if (!TakeValues(file, ratios_, kMostRatio, &ratio_values_) || !TakeValues(file, units_, static_cast<double>(kLatestNs) / 1e3, &unit_values_)) return false;
     const int32_t op = rank_.OperatorOf(rank_.Text(file.Field(name_)), rank_.Text(file.Field(type_)), rank_.Text(core),
                                         rank_.Text(Unquoted(file.Field(in_shapes_))));
     Describe(file, Ms(*length) * 1e6, &rank_.operators[static_cast<size_t>(op)]);

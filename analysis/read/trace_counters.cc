@@ -15,7 +15,7 @@ bool TraceCounters::Take(int64_t process, std::string_view name, std::span<const
   const std::string of = accelerator == numbers.end() ? std::string(name) : fmt::format("Acc {:.0f}/{}", accelerator->second, name);
   for (const auto& [unit, value] : numbers) {
     if (unit == "acc_id") continue;
-    const auto [it, is_new] = series_.try_emplace({process, of + '\n' + unit}, rank_.hardware.size());
+    const auto [it, is_new] = series_.try_emplace({process, fmt::format("{}\n{}", of, unit)}, rank_.hardware.size());
     if (is_new) {
       if (rank_.hardware.size() >= kMaxSeries) {
         series_.erase(it);

@@ -204,10 +204,9 @@ void DrawDevices(const std::vector<const Device*>& rows, int y, int height, cons
     }
   }
   if (cut && height > 0) {
+    const std::string devices = CountText(static_cast<uint64_t>(count), "device");
     frame->Put(1, y + height,
-               shown == 0 ? CountText(count, "device") + ": enlarge the terminal"
-                          : fmt::format("{}-{} of {} (up, down)", first + 1, first + shown,
-                                        CountText(count, "device")),
+               shown == 0 ? devices + ": enlarge the terminal" : fmt::format("{}-{} of {} (up, down)", first + 1, first + shown, devices),
                Style::kFaint);
   }
   if (count == 0) {

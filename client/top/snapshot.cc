@@ -100,7 +100,7 @@ void PrintProcesses(const Model& model, const View& view, bool color, std::ostre
     }
     if (advised) cells.push_back(row.advice.empty() ? Cell("-") : Cell(row.advice, Tone::kWarning));
     cells.emplace_back(LivenessText(p));
-    cells.push_back(OrDash(p.command()));
+    cells.emplace_back(OrDash(p.command()));
     table.AddRow(std::move(cells));
   }
   if (table.empty()) return;

@@ -28,7 +28,7 @@ bool IsSame(const TrainingProcess& a, const TrainingProcess& b) {
 
 }  // namespace
 
-JobTable::JobTable(Deps deps) : deps_(std::move(deps)), watchers_(std::make_shared<WatchList>()) {}
+JobTable::JobTable(Deps deps) : deps_(deps), watchers_(std::make_shared<WatchList>()) {}
 
 JobTable::~JobTable() = default;
 
