@@ -369,9 +369,9 @@ class DatabaseReader {
   void ReadMarks() {
     if (!database_.Has("MSTX_EVENTS")) return;
     // A dump may be of several ranks.
-    const std::string of_rank = rank_->rank && database_.Has("PROFD_PROCESSES")
-                                    ? fmt::format(" AND coalesce((SELECT rank FROM PROFD_PROCESSES WHERE pid = globalTid >> 32), {0}) = {0}", *rank_->rank) : "";
-    Run(fmt::format("SELECT startNs, endNs, message, domainId, eventType, globalTid & 4294967295 FROM MSTX_EVENTS WHERE {}{} ORDER BY startNs", IsTimed(), of_rank), [this](const Row& row) {
+    const std::string of_process = RankOfProcess(database_, "MSTX_EVENTS", "t.globalTid >> 32");
+    const std::string of_rank = rank_->rank ? fmt::format(" AND coalesce({0}, {1}) = {1}", of_process, *rank_->rank) : "";
+    Run(fmt::format("SELECT startNs, endNs, message, domainId, eventType, globalTid & 4294967295 FROM MSTX_EVENTS t WHERE {}{} ORDER BY startNs", IsTimed(), of_rank), [this](const Row& row) {
       constexpr int64_t kMarker = 0;
       constexpr int64_t kMarkerEx = 3;
       const bool is_instant = row.Int(4) == kMarker || row.Int(4) == kMarkerEx;

@@ -157,4 +157,12 @@ class Database {
   std::unique_ptr<sqlite3, Close> database_;
 };
 
+// The rank of a process of the rows `t` of a table, NULL where it is not known. A database of several dumps may have several
+// processes of one number.
+inline std::string RankOfProcess(const Database& database, std::string_view table, std::string_view pid) {
+  if (!database.Has("PROFD_PROCESSES")) return "NULL";
+  return fmt::format("(SELECT rank FROM PROFD_PROCESSES q WHERE q.pid = {}{})", pid,
+                     database.HasColumn(table, "dumpId") ? " AND q.dumpId = t.dumpId" : "");
+}
+
 }  // namespace profd::analysis

@@ -51,13 +51,6 @@ class StepsOfDatabase {
     if (!status.ok()) context_.problems->push_back({where_, status.message()});
   }
 
-  // Of a process of the rows `t` of a table; a database of several dumps may have several of its number.
-  std::string RankOf(std::string_view table, std::string_view pid) const {
-    if (!database_.Has("PROFD_PROCESSES")) return "NULL";
-    return fmt::format("(SELECT rank FROM PROFD_PROCESSES q WHERE q.pid = {}{})", pid,
-                       database_.HasColumn(table, "dumpId") ? " AND q.dumpId = t.dumpId" : "");
-  }
-
   void ReadEvents() {
     std::map<std::pair<int64_t, int64_t>, std::vector<Event::Arg>> args;  // by start and step, in their order
     if (database_.Has("PROFD_STEP_ARGS")) {
@@ -65,7 +58,7 @@ class StepsOfDatabase {
           [&args](const Row& row) { args[{row.Int(0), row.Int(1)}].push_back({std::string(row.Text(2)), row.Real(3)}); });
     }
     Run(fmt::format("SELECT startNs, endNs, deviceId, (SELECT value FROM STRING_IDS WHERE id = kind), step, {} FROM PROFD_STEP_ROWS t "
-                    "WHERE NOT partial AND {} ORDER BY startNs", RankOf("PROFD_STEP_ROWS", "t.pid"), IsTimed()),
+                    "WHERE NOT partial AND {} ORDER BY startNs", RankOfProcess(database_, "PROFD_STEP_ROWS", "t.pid"), IsTimed()),
         [&](const Row& row) {
           Event event = EventOf(row, row.Text(3) == "step"        ? EventKind::kStep
                                      : row.Text(3) == "iteration" ? EventKind::kIteration
@@ -92,7 +85,7 @@ class StepsOfDatabase {
     }
     if (!database_.Has("MSTX_EVENTS")) return;
     Run(fmt::format("SELECT t.startNs, t.endNs, s.value, {} FROM MSTX_EVENTS t JOIN STRING_IDS s ON s.id = t.message "
-                    "WHERE s.value LIKE 'ProfilerStep#%' AND {}", RankOf("MSTX_EVENTS", "t.globalTid >> 32"), IsTimed("t.")),
+                    "WHERE s.value LIKE 'ProfilerStep#%' AND {}", RankOfProcess(database_, "MSTX_EVENTS", "t.globalTid >> 32"), IsTimed("t.")),
         [this](const Row& row) {
           Event event = EventOf(row, EventKind::kRange);
           event.name = row.Text(2);
