@@ -119,7 +119,7 @@ profd.show = async function () {
 };
 
 window.addEventListener('hashchange', async () => {
-  // In a list and in a field of numbers the arrow keys choose one after the other: the focus stays there.
+  // A select or a number input changes the address with each arrow key: it keeps the focus.
   const active = document.activeElement;
   const control = active && active.matches('select, input') ? active.id : '';
   window.scrollTo(0, 0);
