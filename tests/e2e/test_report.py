@@ -79,9 +79,7 @@ def make_pipeline(folder):
 class Report(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        why = web_driver.missing()
-        if why:
-            raise unittest.SkipTest(why)
+        web_driver.require()
         cls.folder = temp_folder(cls)
         for rank in (0, 1):
             make_rank(os.path.join(cls.folder, "run"), rank)

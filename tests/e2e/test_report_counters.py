@@ -25,9 +25,7 @@ def write_changing_clock(output):
 class SameNames(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        why = web_driver.missing()
-        if why:
-            raise unittest.SkipTest(why)
+        web_driver.require()
         cls.folder = temp_folder(cls)
         output = os.path.join(cls.folder, "run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
         os.makedirs(output)

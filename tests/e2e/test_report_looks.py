@@ -38,9 +38,7 @@ def luminance(color):
 class Looks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        why = web_driver.missing()
-        if why:
-            raise unittest.SkipTest(why)
+        web_driver.require()
         cls.folder = temp_folder(cls)
         for rank in (0, 1):
             folder = os.path.join(cls.folder, "run", f"r{rank}_ascend_pt")

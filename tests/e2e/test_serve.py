@@ -169,9 +169,7 @@ class Serve(unittest.TestCase):
                 self.assertIn("only folders are served; no daemon answers: profd cannot be reached", server.stop()[2])
 
     def test_the_page(self):
-        why = web_driver.missing()
-        if why:
-            self.skipTest(why)
+        web_driver.require()
         with self.here() as server, web_driver.Browser(1400, 900) as browser:
             text = lambda: browser.run("return document.querySelector('main').innerText")
             browser.open(server.reported["url"])

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import unittest
 import urllib.error
 import urllib.request
 
@@ -23,6 +24,13 @@ def missing():
         if shutil.which(tool) is None:
             return f"no {tool} (scripts/install-deps --for browser)"
     return None
+
+
+def require():
+    """Without a browser the test, or the class whose set-up this is, is skipped."""
+    why = missing()
+    if why:
+        raise unittest.SkipTest(why)
 
 
 class Browser:
