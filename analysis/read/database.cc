@@ -461,7 +461,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
   for (const auto& [device, number, dumps] : devices) {
     if (!dumps.empty()) {  // other dumps have devices of the same numbers
       database = Database::Open(file);
-      const Status status = database.ok() ? database->ShowOnly("dumpId", dumps) : database.status();
+      Status status = database.ok() ? database->ShowOnly("dumpId", dumps) : database.status();
       if (!status.ok()) return status;
     }
     auto rank = std::make_unique<Rank>();
