@@ -48,6 +48,25 @@ TEST(ChannelTimestamp, CountersRunBackwardsFromThePairToo) {
   EXPECT_EQ(after->host_ns, 5'000'000'000'500);
 }
 
+TEST(ChannelTimestamp, ANewPairOfClocksDoesNotChangeIntervals) {
+  // 20 s later, at 50 and 100 MHz.
+  TimeBase later = Base();
+  later.host_ns += 20'000'000'000;
+  later.device_count += 1'000'000'000;
+  later.host_count += 2'000'000'000;
+  const uint64_t device = Base().device_count + 900'000'000;
+  std::optional<Timestamp> first = TimestampFromDeviceCount(device, Base());
+  std::optional<Timestamp> second = TimestampFromDeviceCount(device + 50, later);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(second->source_ns - first->source_ns, 1000);
+  EXPECT_EQ(second->host_ns - first->host_ns, 1000);
+  const uint64_t host = Base().host_count + 1'900'000'000;
+  first = TimestampFromHostCount(host, Base());
+  second = TimestampFromHostCount(host + 100, later);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(second->source_ns - first->source_ns, 1000);
+}
+
 TEST(ChannelTimestamp, UnknownHostFrequencyMeansNanoseconds) {
   TimeBase time = Base();
   time.host_counter_hz = 0;

@@ -31,13 +31,14 @@ inline std::optional<Timestamp> TimestampFromMicros(uint64_t us, const TimeBase&
   return Timestamp{time.FromMicrosSinceStart(us), static_cast<int64_t>(us) * 1000};
 }
 
-// Both counters: cycles between the record and the pair of the time base must be plausible as ns.
+// Both counters: cycles between the record and the pair of the time base must be plausible as ns. Intervals are from
+// the counter's own zero: a new pair may be taken between two records.
 inline std::optional<Timestamp> TimestampFromCycles(uint64_t count, uint64_t base_count, double hz) {
-  auto cycles = static_cast<double>(static_cast<int64_t>(count - base_count));
-  double ns = cycles * 1e9 / hz;
-  if (!(ns > -static_cast<double>(kMaxPlausibleNs) && ns < static_cast<double>(kMaxPlausibleNs))) {
-    return std::nullopt;
-  }
+  constexpr auto kMostNs = static_cast<double>(kMaxPlausibleNs);
+  const double ns_per_cycle = 1e9 / hz;
+  const double from_pair_ns = static_cast<double>(static_cast<int64_t>(count - base_count)) * ns_per_cycle;
+  const double ns = static_cast<double>(count) * ns_per_cycle;
+  if (!(from_pair_ns > -kMostNs && from_pair_ns < kMostNs && ns < kMostNs)) return std::nullopt;
   return Timestamp{0, static_cast<int64_t>(ns)};
 }
 

@@ -80,6 +80,16 @@ TEST(AicoreFreqCollector, WithoutACounterFrequencyRecordsHaveNoTime) {
   EXPECT_EQ(rig.decoder().bad_records(), 1u);
 }
 
+TEST(AicoreFreqCollector, AChangeAfterTheClocksWereCorrelatedAgainCounts) {
+  DecoderRig rig(kAicoreFreqCollector, MakeDevice(5), kFreqChannel);
+  EXPECT_NE(rig.Feed(FreqRecord(1, 0, {{kStart, 1000}})), "");
+  rig.time().host_ns += 20'000'000'000;
+  rig.time().device_count += 1'000'000'000;  // 20 s at 50 MHz
+  EXPECT_EQ(rig.Feed(FreqRecord(1, 0, {{kStart + 1'000'000'000, 800}})),
+            "atlas_npu_frequency_hertz{npu=\"0\",domain=\"aicore\"} 5020100000000 800000000\n");
+  EXPECT_EQ(rig.decoder().bad_records(), 0u);
+}
+
 TEST(AicoreFreqCollector, PlansAFixedPeriodAndNoRate) {
   auto requests = kAicoreFreqCollector.plan(MakeDevice(5), {.hz = 50});
   ASSERT_EQ(requests.size(), 1u);
