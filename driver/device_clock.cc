@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
+#include <string>
 
 namespace profd {
 namespace {
@@ -11,20 +13,27 @@ constexpr int kWarmUps = 5;
 constexpr int kRounds = 5;
 
 struct DeviceTime {
-  int64_t ns = 0;
+  std::optional<int64_t> ns;
   uint64_t count = 0;
 };
 
-// A counter the chip does not have stays 0; without the clock nothing can be correlated.
+// What a driver does not support stays out (driver-abi 1.5); without both nothing can be correlated.
 Status ReadDevice(const HalLibrary& hal, uint32_t device, DeviceTime* time) {
-  int code = hal.GetDeviceInfo(device, abi::kModuleSystem, abi::kInfoMonotonicRaw, &time->ns);
-  RETURN_IF_ERROR(StatusOfDrvCode(code, fmt::format("clock of device {}", device)));
+  const std::string clock = fmt::format("clock of device {}", device);
+  int64_t ns = 0;
+  const int clock_code = hal.GetDeviceInfo(device, abi::kModuleSystem, abi::kInfoMonotonicRaw, &ns);
+  const bool has_clock = clock_code != abi::kDrvErrorNotSupport;
+  if (has_clock) RETURN_IF_ERROR(StatusOfDrvCode(clock_code, clock));
   int64_t count = 0;
-  code = hal.GetDeviceInfo(device, abi::kModuleSystem, abi::kInfoSysCount, &count);
-  if (code == abi::kDrvErrorNotSupport)
+  const int count_code = hal.GetDeviceInfo(device, abi::kModuleSystem, abi::kInfoSysCount, &count);
+  if (count_code != abi::kDrvErrorNotSupport) {
+    RETURN_IF_ERROR(StatusOfDrvCode(count_code, fmt::format("counter of device {}", device)));
+  } else if (has_clock) {
     count = 0;
-  else
-    RETURN_IF_ERROR(StatusOfDrvCode(code, fmt::format("counter of device {}", device)));
+  } else {
+    return StatusOfDrvCode(clock_code, clock);
+  }
+  time->ns = has_clock ? std::optional(ns) : std::nullopt;
   time->count = static_cast<uint64_t>(count);
   return Status::Ok();
 }
@@ -48,7 +57,8 @@ Result<ClockPair> CorrelateDeviceClock(const HalLibrary& hal, uint32_t device, c
     uint64_t t4 = clock.CpuCounter();
     if (t3 - t2 >= best_bracket) continue;
     best_bracket = t3 - t2;
-    best = {m1 + (m2 - m1) / 2, time.ns, time.count, Middle(Middle(t1, t2), Middle(t3, t4)),
+    const int64_t host_ns = m1 + (m2 - m1) / 2;
+    best = {host_ns, time.ns.value_or(host_ns), time.count, Middle(Middle(t1, t2), Middle(t3, t4)),
             (m2 - m1 + 1) / 2};
   }
   return best;

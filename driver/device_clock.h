@@ -11,7 +11,7 @@ namespace profd {
 
 struct ClockPair {
   int64_t host_ns = 0;        // host CLOCK_MONOTONIC_RAW
-  int64_t device_ns = 0;      // device CLOCK_MONOTONIC_RAW
+  int64_t device_ns = 0;      // device CLOCK_MONOTONIC_RAW; the host's where it cannot be asked
   uint64_t device_count = 0;  // device system counter; 0 where it cannot be asked
   uint64_t host_count = 0;    // Clock::CpuCounter
   // The device was read somewhere within host_ns +- this.

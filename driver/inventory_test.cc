@@ -412,6 +412,20 @@ TEST(DeviceClockTest, WithoutADeviceClockThereIsNoClockPair) {
             StatusCode::kUnimplemented);
 }
 
+TEST(DeviceClockTest, ACounterCountsWithoutADeviceClock) {
+  ManualClock clock;
+  HalSymbols s;
+  s.hal_get_device_info = [](uint32_t, int32_t, int32_t info, int64_t* value) {
+    if (info != abi::kInfoSysCount) return abi::kDrvErrorNotSupport;
+    *value = 4242;
+    return 0;
+  };
+  Result<ClockPair> pair = CorrelateDeviceClock(HalLibrary(s), 0, clock);
+  ASSERT_TRUE(pair.ok());
+  EXPECT_EQ(pair->device_count, 4242u);
+  EXPECT_EQ(pair->device_ns, pair->host_ns);
+}
+
 TEST(DeviceClockTest, TheHostAlone) {
   ManualClock clock;
   ClockPair pair = CorrelateHostClock(clock);
