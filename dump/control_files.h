@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "driver/abi/channel_format.h"
 
 namespace profd {
 
@@ -80,10 +81,15 @@ struct DeviceFacts {
 struct DumpClocks {
   int64_t host_ns = 0;  // CLOCK_MONOTONIC_RAW of the host
   uint64_t host_count = 0;
-  int64_t device_ns = 0;  // CLOCK_MONOTONIC_RAW of the device
-  uint64_t device_count = 0;
+  int64_t device_ns = 0;  // CLOCK_MONOTONIC_RAW of the device; host_ns where the driver has none
+  uint64_t device_count = 0;  // 0 where the driver has none
   int64_t uncertainty_ns = 0;  // width of the bracket the device was read in
   bool operator==(const DumpClocks&) const = default;
+  // Did the driver report what such timestamps count?
+  bool Has(abi::TimeKind kind) const {
+    if (kind == abi::TimeKind::kDeviceMonotonicNs) return device_ns != host_ns;
+    return kind != abi::TimeKind::kDeviceCounter || device_count != 0;
+  }
 };
 
 // The options in force, as a vendor collector would have noted them. 0 and empty = off.

@@ -196,6 +196,12 @@ std::string UnknownClocksText(int device) {
   return fmt::format("the clocks of device {} could not be read; its timestamps are off by an unknown amount", device);
 }
 
+std::string UnknownClockText(int device) {
+  return fmt::format("the driver has no clock (MONOTONIC_RAW) of device {}; PCIe, HCCS, network and DVPP records, which are timed by "
+                     "it, are off by an unknown amount",
+                     device);
+}
+
 std::string UnknownCounterText(int device) {
   return fmt::format("the driver has no counter (SYS_COUNT) of device {}; AI Core frequency, QoS, SoC and task records, which are "
                      "timed by it, are off by an unknown amount",

@@ -256,7 +256,8 @@ struct Manifest {
 
 // What a manifest says of a device without a "start" pair.
 std::string UnknownClocksText(int device);
-// And of one whose "start" pair has no counter (0), as of drivers that do not have it.
+// And of one whose "start" pair has no clock or no counter of it (DumpClocks::Has), as of drivers that do not have them.
+std::string UnknownClockText(int device);
 std::string UnknownCounterText(int device);
 // Gives `device`, if it has later pairs only, the "start" pair that its first one leads to when both clocks are counted
 // back to the start of the session, and says so in place of UnknownClocksText. False: it has one, has none at all, or its

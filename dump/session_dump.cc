@@ -107,7 +107,9 @@ Status SessionDump::WriteClocks(DataFolder& folder, const std::optional<DumpCloc
     // The analyser gives up, or grows without bound, without the device's clocks. Let it take the
     // device's clock for the host's.
     manifest_.warnings.push_back(UnknownClocksText(folder.device));
-  } else if (known->device_count == 0) {
+  } else if (!known->Has(abi::TimeKind::kDeviceMonotonicNs)) {
+    manifest_.warnings.push_back(UnknownClockText(folder.device));
+  } else if (!known->Has(abi::TimeKind::kDeviceCounter)) {
     manifest_.warnings.push_back(UnknownCounterText(folder.device));
   }
   RETURN_IF_ERROR(folders_.WriteControl(folder, "host_start.log", HostStartLog(clocks, folder.device)));

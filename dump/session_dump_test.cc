@@ -425,11 +425,13 @@ TEST_F(SessionDumpTest, ADeviceWithoutClocksIsWarnedAbout) {
   EXPECT_THAT(ManifestNow().warnings, Not(Contains(HasSubstr("unknown amount"))));
 }
 
-TEST_F(SessionDumpTest, ADeviceWithoutACounterIsWarnedAbout) {
+TEST_F(SessionDumpTest, ADeviceWithoutACounterOrAClockIsWarnedAbout) {
   SessionDumpOptions options = Options();
   options.devices[0].clocks->device_count = 0;
+  options.devices[1].clocks->device_ns = options.devices[1].clocks->host_ns;
   std::unique_ptr<SessionDump> dump = Make(options);
   EXPECT_THAT(ManifestNow().warnings, Contains(HasSubstr("no counter (SYS_COUNT) of device 0")));
+  EXPECT_THAT(ManifestNow().warnings, Contains(HasSubstr("no clock (MONOTONIC_RAW) of device")));
 }
 
 TEST_F(SessionDumpTest, TheReaderServesFilesAndOnlyThem) {

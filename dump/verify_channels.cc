@@ -149,6 +149,7 @@ GapDetector::Options FileCheck::HoleOptions() {
   options.host_counter_hz = run_.manifest->host_counter_hz;
   for (const ManifestClock& clock : run_.manifest->clocks) {
     if (clock.device != file_.device || clock.when != "start" || clocks_) continue;
+    if (format_ != nullptr && !clock.clocks.Has(format_->time)) continue;
     clocks_ = clock.clocks;
     const bool host = format_ != nullptr && format_->time == abi::TimeKind::kHostCounter;
     options.origin_count = host ? clock.clocks.host_count : clock.clocks.device_count;

@@ -271,6 +271,25 @@ TEST_F(VerifyTest, AChannelThatEndsEarlyIsFound) {
   EXPECT_THAT(Texts(Verify()), Contains(HasSubstr("ends 18.0 s before the session")));
 }
 
+// Where the driver has no clock or no counter of the device, nothing can be said of when its records begin and end.
+TEST_F(VerifyTest, TimestampsOfAnUnknownClockAreNotPlaced) {
+  const SessionDump::Channel qos = dump_->OpenChannel(0, 133).value();
+  Write(0, 200);
+  for (uint64_t i = 0; i < 200; ++i) {
+    std::vector<std::byte> record(64);
+    StoreUnchecked(std::span<std::byte>(record), 16, 400'000'000'000 + i * 500'000);  // 8000 s at 50 MHz
+    ASSERT_TRUE(dump_->Append(qos, record, 1).ok());
+  }
+  Channel("qos", 133, "qos.data").records = 200;
+  for (ManifestClock& clock : dump_->manifest().clocks) {
+    if (clock.device != 0) continue;
+    clock.clocks.device_ns = clock.clocks.host_ns;
+    clock.clocks.device_count = 0;
+  }
+  Finish(200);
+  EXPECT_THAT(Texts(Verify()), Not(Contains(HasSubstr("the session, without a gap"))));
+}
+
 TEST_F(VerifyTest, TimestampsThatGoBackAreFound) {
   Write(0, 100);
   Write(90, 100);
