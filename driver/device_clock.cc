@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <string>
@@ -11,6 +14,10 @@ namespace {
 
 constexpr int kWarmUps = 5;
 constexpr int kRounds = 5;
+
+// Far more than any oscillator drifts, far less than a clock that began anew is off.
+constexpr int64_t kMostJumpNs = 10 * kNsPerMs;
+constexpr int64_t kMostDriftPart = 1000;
 
 struct DeviceTime {
   std::optional<int64_t> ns;
@@ -62,6 +69,16 @@ Result<ClockPair> CorrelateDeviceClock(const HalLibrary& hal, uint32_t device, c
             (m2 - m1 + 1) / 2};
   }
   return best;
+}
+
+int64_t DriftedStart(int64_t start_ns, const ClockPair& before, const ClockPair& now) {
+  const int64_t host_ns = now.host_ns - before.host_ns;
+  const int64_t since_ns = now.host_ns - std::max(start_ns, before.host_ns);
+  if (since_ns <= 0) return start_ns;
+  const int64_t drift_ns = host_ns - (now.device_ns - before.device_ns);
+  if (std::abs(drift_ns) > kMostJumpNs + host_ns / kMostDriftPart) return start_ns;
+  const double share = static_cast<double>(since_ns) / static_cast<double>(host_ns);
+  return start_ns + std::llround(static_cast<double>(drift_ns) * share);
 }
 
 ClockPair CorrelateHostClock(const Clock& clock) {

@@ -21,6 +21,11 @@ struct ClockPair {
 // 5 reads to warm up, then the best of 5 rounds. Ten-odd driver calls; they may hang.
 Result<ClockPair> CorrelateDeviceClock(const HalLibrary& hal, uint32_t device, const Clock& clock);
 
+// Timestamps that count from `start_ns` of the host's clock count the device's time, which drifts from the host's by
+// seconds in days: the start from which they are right by the time of `now`. `before`: an earlier pair. A clock that
+// began anew has not drifted.
+int64_t DriftedStart(int64_t start_ns, const ClockPair& before, const ClockPair& now);
+
 // Host clock and counter only; device fields stay 0.
 ClockPair CorrelateHostClock(const Clock& clock);
 

@@ -426,6 +426,20 @@ TEST(DeviceClockTest, ACounterCountsWithoutADeviceClock) {
   EXPECT_EQ(pair->device_ns, pair->host_ns);
 }
 
+TEST(DeviceClockTest, AStartMovesByTheDriftSinceThen) {
+  // In 100,000 s the device, whose clock is 5000 s ahead, loses 3 s.
+  const ClockPair late{.host_ns = 101'000 * kNsPerSecond, .device_ns = 105'997 * kNsPerSecond};
+  const int64_t start_ns = 1000 * kNsPerSecond;
+  EXPECT_EQ(DriftedStart(start_ns, {.host_ns = start_ns, .device_ns = 6000 * kNsPerSecond}, late), 1003 * kNsPerSecond);
+  // It has lost 27 ms more since the clocks were read 900 s before the start.
+  EXPECT_EQ(DriftedStart(start_ns, {.host_ns = 100 * kNsPerSecond, .device_ns = 5'100'027 * kNsPerMs}, late), 1003 * kNsPerSecond);
+  // A clock that began anew.
+  EXPECT_EQ(DriftedStart(start_ns, late, {.host_ns = 101'010 * kNsPerSecond, .device_ns = 2 * kNsPerSecond}), start_ns);
+  // Read before the start, or in the wrong order.
+  EXPECT_EQ(DriftedStart(late.host_ns, {.host_ns = start_ns, .device_ns = 6000 * kNsPerSecond}, late), late.host_ns);
+  EXPECT_EQ(DriftedStart(start_ns, late, {.host_ns = start_ns, .device_ns = 6000 * kNsPerSecond}), start_ns);
+}
+
 TEST(DeviceClockTest, TheHostAlone) {
   ManualClock clock;
   ClockPair pair = CorrelateHostClock(clock);

@@ -41,7 +41,8 @@ class SelfMetrics;
 // One run of a driver channel, from start to stop.
 struct ChannelEpoch {
   uint32_t number = 0;
-  // Host clock when the channel was started: an estimate until the driver has answered.
+  // Host clock when the channel was started: an estimate until the driver has answered; then, where timestamps count
+  // from it, moved by the device's drift (DriftedStart).
   std::atomic<int64_t> start_ns{0};
   double hz = 0;  // what it runs at; 0 = event driven
   // Of the collector's parts (RecordPart::option); 0 = the part is off.

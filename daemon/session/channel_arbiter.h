@@ -205,6 +205,7 @@ class ChannelArbiter {
   bool IsInDoubt(int device, int64_t now_ns) const;
   void CheckDevice(int device);
   TimeBase TimeBaseOf(int device) const;
+  void MoveStarts(int device, const ClockPair& before, const ClockPair& now);
 
   Deps deps_;
   std::vector<Device> devices_;

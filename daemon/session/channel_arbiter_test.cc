@@ -208,6 +208,27 @@ TEST_F(ArbiterDumpTest, ALeavingSubscriberGetsAllRecordsUpToItsEnd) {
   Release(stays);
 }
 
+// The channel has run for a day, and the device has lost 3 s in it.
+TEST_F(ArbiterDumpTest, ALateSessionsTimestampsAreWithoutTheDeviceDriftBeforeIt) {
+  const int64_t first_ns = clock_.MonotonicRawNs();
+  const int64_t later_ns = first_ns + 100'000 * kNsPerSecond;
+  OnControl([&] { arbiter_->SetClock(0, {.host_ns = first_ns, .device_ns = 5000 * kNsPerSecond}); });
+  const auto stays = Claim("hbm", 50, "other");
+  OnControl([&] { arbiter_->SetClock(0, {.host_ns = later_ns, .device_ns = 104'997 * kNsPerSecond}); });
+  ClaimRequest request{.collector = IndexOf("hbm"), .options = {.hz = 50}, .owner = "late", .dump = dump_,
+                       .session_start_ns = later_ns};
+  const auto late = OnControl([&] { return arbiter_->Claim(request, [] {}); });
+  AwaitRunning(late);
+  std::vector<std::byte> records(48);  // two of the same instant, when the clocks were read again
+  for (const size_t at : {0, 24}) StoreUnchecked(std::span<std::byte>(records), at, uint64_t{99'997'000'000});
+  hal_.OnFlush(0, 1, records);
+  Release(late);
+  const Manifest reported = FinishTestDump(*dump_);
+  ASSERT_EQ(reported.channels.size(), 1u);
+  EXPECT_EQ(reported.channels[0].records, 2u);
+  Release(stays);
+}
+
 // The driver stops the channel, and has not let it be read before.
 TEST_F(ArbiterDumpTest, WhatCouldNotBeReadIsInTheManifest) {
   const auto claim = Claim("hccs", 50, "me", false, false, dump_);

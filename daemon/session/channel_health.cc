@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "daemon/session/channel_arbiter.h"
+#include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/device_clock.h"
 
 namespace profd {
 namespace {
@@ -137,8 +139,21 @@ TimeBase ChannelArbiter::TimeBaseOf(int device) const {
 
 void ChannelArbiter::SetClock(int device, const ClockPair& pair) {
   DCHECK_ON(deps_.control);
+  if (const ClockPair* before = ClockOf(device); before != nullptr) MoveStarts(device, *before, pair);
   clocks_[device] = pair;
   deps_.router.SetClock(static_cast<uint32_t>(device), TimeBaseOf(device));
+}
+
+// Of channels whose timestamps count from it. Those of sessions that have joined already stay as they are.
+void ChannelArbiter::MoveStarts(int device, const ClockPair& before, const ClockPair& now) {
+  for (auto& [key, slot] : slots_) {
+    const abi::ChannelFormat* format = abi::FindChannelFormat(slot->channel);
+    const bool counts = format != nullptr && format->time == abi::TimeKind::kMicrosSinceStart;
+    if (slot->device != device || slot->phase != Phase::kRunning || !counts) continue;
+    const int64_t start_ns = DriftedStart(slot->epoch->start_ns, before, now);
+    slot->epoch->start_ns = start_ns;
+    deps_.router.SetStart(static_cast<uint32_t>(device), slot->channel, start_ns);
+  }
 }
 
 std::vector<ChannelArbiter::ChannelStatus> ChannelArbiter::Channels(int device) const {
