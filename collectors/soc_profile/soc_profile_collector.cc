@@ -46,6 +46,11 @@ uint32_t MemoryPeriod(double hz, bool in_micros) {
   return static_cast<uint32_t>(hz > 0 ? std::clamp(1e6 / hz, kMinMicros, kMaxMicros) : kMaxMicros);
 }
 
+// The links of the option; chips with neither have none between dies and chips to measure (driver-abi 2.4, 4.3).
+bool HasLinks(const DeviceInfo& device) {
+  return HasChannel(device, abi::kChannelPcie) || HasChannel(device, abi::kChannelHccs);
+}
+
 abi::CommonSampleSwitch Enabled(uint32_t period) {
   return {.inner_switch = abi::kSwitchEnable, .period = period};
 }
@@ -54,7 +59,7 @@ abi::CommonSampleSwitch Enabled(uint32_t period) {
 std::vector<ChannelRequest> PlanSocProfile(const DeviceInfo& device, const ChannelOptions& options) {
   if (!HasChannel(device, abi::kChannelStarsSocProfile)) return {};
   const double memory_hz = options.values[kMemory];
-  const double interconnect_hz = options.values[kInterconnect];
+  const double interconnect_hz = HasLinks(device) ? options.values[kInterconnect] : 0;
   if (memory_hz <= 0 && interconnect_hz <= 0) return {};
   bool in_micros = HasFeature(device, kChipMicroseconds);
   double periods_per_second = in_micros ? 1e6 : 1e3;

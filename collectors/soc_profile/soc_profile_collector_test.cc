@@ -88,6 +88,15 @@ TEST(SocProfileCollector, PlansOnlyTheRequestedPartsInMilliseconds) {
             (std::vector<uint32_t>{0, 0, 0, 0, 1, 20, 1, 20, 0, 0, 0, 0, 0, 0}));
 }
 
+TEST(SocProfileCollector, PlansNoLinksOnAChipThatHasNone) {
+  DeviceInfo device = MakeDevice(7);
+  std::erase_if(device.channels, [](uint32_t channel) { return channel == abi::kChannelPcie || channel == abi::kChannelHccs; });
+  EXPECT_TRUE(kSocProfileCollector.plan(device, {.values = {0, 50}}).empty());
+  auto requests = kSocProfileCollector.plan(device, {.values = {100, 50}});
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(Words(requests[0]), (std::vector<uint32_t>{1, 20, 1, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
 TEST(SocProfileCollector, PlansMicrosecondsAndStreamsWhereTheChipTakesThem) {
   ChannelOptions options;
   options.values = {10'000, 50};

@@ -40,6 +40,14 @@ bool AreAll(std::span<const DeviceInfo> devices, unsigned chip_id) {
   });
 }
 
+// Does the collector start a channel of the device for the option alone?
+bool StartsFor(const CollectorEntry& entry, const Option& option, const DeviceInfo& device) {
+  if (entry.plan == nullptr) return true;
+  ChannelOptions alone;
+  SetOption(*entry.spec, *FindOption(*entry.spec, option.key), 1, &alone);
+  return !entry.plan(device, alone).empty();
+}
+
 // Why no collector does anything for the option here; empty when one does.
 std::string WhyNot(const Option& option, std::span<const DeviceInfo> devices,
                    std::span<const CollectorEntry> collectors, const ProbeCollector& probe) {
@@ -61,7 +69,7 @@ std::string WhyNot(const Option& option, std::span<const DeviceInfo> devices,
       continue;
     }
     for (const DeviceInfo& device : devices) {
-      if (can(entry, &device)) return {};
+      if (can(entry, &device) && StartsFor(entry, option, device)) return {};
     }
   }
   if (!known) return "this version of profd has no collector for it";

@@ -17,6 +17,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
+// An Ascend310B: its SoC channel has no links between dies or chips (driver-abi 2.4).
+TEST_F(SessionPlanTest, AChipWithoutLinksHasNoInterconnection) {
+  devices_ = {{.chip_id = 7, .chip_name = "Ascend310B", .channels = {4, 6, 7, 8, 52, 130, 131}}};
+  request_.set_options_json(R"({"sys_interconnection_freq":50})");
+  EXPECT_THAT(Problems(), HasSubstr("sys_interconnection_freq = 50: not supported on Ascend310B"));
+  request_.set_options_json(R"({"sys_hardware_mem_freq":50})");
+  Result<SessionPlan> plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  EXPECT_THAT(Named(*plan), ::testing::Contains("soc_profile"));
+}
+
 TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
   request_.mutable_target()->set_job_id("no spaces");
   request_.mutable_target()->add_devices(9);

@@ -7,21 +7,22 @@
 namespace profd::options {
 namespace {
 
-// driver-abi 2.3: the features behind the options, of the chips that it distinguishes. For
+// driver-abi 2.3, 2.4: what is behind the options, of the chips that it distinguishes. For
 // checks without a node; a daemon reads its devices' channel lists instead.
 struct Chip {
   int id;
   std::string_view name;
   bool io;
   bool interconnection;
+  bool caches;
 };
 constexpr auto kChips = std::to_array<Chip>({
-    {0, "Ascend310", true, false},
-    {1, "Ascend910", true, true},
-    {4, "Ascend310P", false, true},
-    {5, "Ascend910B", true, true},
-    {7, "Ascend310B", true, false},
-    {15, "Ascend950", true, true},
+    {0, "Ascend310", true, false, false},
+    {1, "Ascend910", true, true, true},
+    {4, "Ascend310P", false, true, true},
+    {5, "Ascend910B", true, true, true},
+    {7, "Ascend310B", true, false, true},
+    {15, "Ascend950", true, true, true},
 });
 
 }  // namespace
@@ -41,6 +42,10 @@ std::optional<NodeSupport> SupportOfChip(std::string_view name_as_written) {
     if (!chip.io) support.lacking["sys_io_sampling_freq"] = "it has no NIC or RoCE channel";
     if (!chip.interconnection) {
       support.lacking["sys_interconnection_freq"] = "it has no HCCS or PCIe channel";
+    }
+    if (!chip.caches) {
+      support.lacking["llc_profiling"] = "its last level cache has no sampling channel";
+      support.lacking["l2"] = "it has no L2 cache channel";
     }
     return support;
   }

@@ -308,6 +308,10 @@ TEST(OptionsTest, KnowsTheChipsByName) {
   auto p310 = SupportOfChip("310P");
   ASSERT_TRUE(p310.has_value());
   EXPECT_EQ(CheckGiven({Field("sys_io_sampling_freq", "5")}, &*p310).problems.size(), 1u);
+  auto mini = SupportOfChip("310");
+  ASSERT_TRUE(mini.has_value());
+  EXPECT_EQ(CheckGiven({Field("sys_hardware_mem_freq", "5"), Field("llc_profiling", "read"), Field("l2", "on")}, &*mini)
+                .problems.size(), 2u);
   for (std::string_view name : ChipNames()) EXPECT_TRUE(SupportOfChip(name).has_value()) << name;
 }
 
