@@ -87,6 +87,14 @@ TEST(MicrosUnwrapper, AddsATurnOnlyForASmallStepOverTheEnd) {
   EXPECT_EQ(micros.Widen(0x10), 0x10u);
 }
 
+TEST(MicrosUnwrapper, ASeriesThatIsBehindAtTheEndAddsNoTurn) {
+  MicrosUnwrapper micros;
+  EXPECT_EQ(micros.Widen(0xFFFFFFF0), 0xFFFFFFF0u);
+  EXPECT_EQ(micros.Widen(0x10), 0x100000010u);
+  EXPECT_EQ(micros.Widen(0xFFFFFFF8), 0xFFFFFFF8u);
+  EXPECT_EQ(micros.Widen(0x20), 0x100000020u);
+}
+
 TEST(IntervalTimer, RefusesRepeatedTimestampsAndForgetsAJumpIntoTheFuture) {
   IntervalTimer timer;
   double seconds = 0;

@@ -85,7 +85,10 @@ class MicrosUnwrapper {
  public:
   uint64_t Widen(uint32_t us) {
     constexpr uint32_t kLargestStep = 1u << 26;  // 67 s; the driver samples at least once a second
-    if (us < last_ && us - last_ < kLargestStep) high_ += uint64_t{1} << 32;
+    constexpr uint64_t kTurn = uint64_t{1} << 32;
+    // Of another series of the channel, from before the end that this one has passed.
+    if (us > last_ && last_ - us < kLargestStep && high_ > 0) return high_ - kTurn + us;
+    if (us < last_ && us - last_ < kLargestStep) high_ += kTurn;
     last_ = us;
     return high_ + us;
   }
