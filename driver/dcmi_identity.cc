@@ -167,7 +167,8 @@ int DcmiService::State::Initialise(Listing& listing) {
     if (v1_code == abi::kDcmiOk || f.v2_init == nullptr) return v1_code;
     const int v2_code = f.v2_init();
     if (v2_code == abi::kDcmiOk) worked = DcmiApi::kV2;
-    return v2_code;
+    // A library that has both and is not ready yet may refuse the other generation for good.
+    return v2_code != abi::kDcmiOk && MayPass(v1_code) ? v1_code : v2_code;
   });
   if (code == abi::kDcmiOk) api = worked;
   return code;

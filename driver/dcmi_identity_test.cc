@@ -113,6 +113,18 @@ TEST_F(DcmiServiceTest, StartCanBeTriedAgain) {
   EXPECT_EQ(service->devices().size(), 1u);
 }
 
+// While the driver is being reset the first generation is not ready, and the second is none of this chip's.
+TEST_F(DcmiServiceTest, IsTriedAgainThoughTheOtherGenerationIsNotSupported) {
+  fake.emplace(1);
+  fake->codes["init"] = abi::kDcmiNotReady;
+  DcmiLibrary library = fake->V1();
+  library.functions.v2_init = [] { return abi::kDcmiNotSupported; };
+  service.emplace(std::move(library), clock);
+  Status status = service->Start();
+  EXPECT_THAT(status.message(), HasSubstr("-8012"));
+  EXPECT_TRUE(service->IsPending());
+}
+
 TEST_F(DcmiServiceTest, WhatNeverWillWorkIsNotPending) {
   fake.emplace(1);
   fake->codes["init"] = abi::kDcmiNotSupported;
