@@ -42,15 +42,18 @@ constexpr size_t kMaxSearches = 4;
 // For the facts that a device keeps for the life of the daemon (the labels of its metrics).
 constexpr int kIdentityTries = 3;
 
-// An answer that is not a number of a device counts as none.
-int PhysicalId(int code, unsigned answer, int logical_id) {
-  return code == abi::kDcmiOk && answer <= INT_MAX ? static_cast<int>(answer) : logical_id;
-}
-
 // Another attempt may have another answer.
 bool MayPass(int code) {
   const DcmiErrorClass what = ClassifyDcmi(code);
   return what == DcmiErrorClass::kTransient || what == DcmiErrorClass::kDeviceDown;
+}
+
+// For such a fact: an error that may pass is tried again, a few times and at once.
+template <class Ask>
+int Insist(Ask&& ask) {
+  int code = ask();
+  for (int tries = 1; tries < kIdentityTries && MayPass(code) && !IsAbandoned(code); ++tries) code = ask();
+  return code;
 }
 
 }  // namespace
@@ -316,13 +319,7 @@ void DcmiService::State::FindOnCard(Search& search) {
   const DcmiFunctions& f = library.functions;
   const int card = search.card;
   if (api == DcmiApi::kV2) {
-    auto physical_id = static_cast<unsigned>(card);
-    const int code = Run(search.calls, DcmiCall::kPhysicalId, [&] {
-      return f.v2_chip_phy_id != nullptr
-                 ? f.v2_chip_phy_id(static_cast<unsigned>(card), &physical_id)
-                 : kDcmiSymbolMissing;
-    });
-    AddNpu(search, 0, card, PhysicalId(code, physical_id, card));
+    AddNpu(search, 0, card, PhysicalId(search, f.v2_chip_phy_id, card));
     return;
   }
   int count = 0;
@@ -346,14 +343,18 @@ void DcmiService::State::FindOnCard(Search& search) {
     });
     search.failed = search.failed || MayPass(code);
     if (code != abi::kDcmiOk || logical_id < 0) continue;
-    auto physical_id = static_cast<unsigned>(logical_id);
-    code = Run(search.calls, DcmiCall::kPhysicalId, [&] {
-      return f.phyid_from_logicid != nullptr
-                 ? f.phyid_from_logicid(static_cast<unsigned>(logical_id), &physical_id)
-                 : kDcmiSymbolMissing;
-    });
-    AddNpu(search, chip, logical_id, PhysicalId(code, physical_id, logical_id));
+    AddNpu(search, chip, logical_id, PhysicalId(search, f.phyid_from_logicid, logical_id));
   }
+}
+
+int DcmiService::State::PhysicalId(Search& search, abi::DcmiConvertIdFn convert, int logical_id) {
+  unsigned answer = 0;
+  const int code = Insist([&] {
+    return Run(search.calls, DcmiCall::kPhysicalId, [&] {
+      return convert != nullptr ? convert(static_cast<unsigned>(logical_id), &answer) : kDcmiSymbolMissing;
+    });
+  });
+  return code == abi::kDcmiOk && answer <= INT_MAX ? static_cast<int>(answer) : logical_id;
 }
 
 void DcmiService::State::AddNpu(Search& search, int chip, int logical_id, int physical_id) {
@@ -382,10 +383,10 @@ void DcmiService::State::ReadVersions(Listing& listing) {
 template <class T, class Fn>
 DcmiAnswer<T> DcmiService::State::QueryFact(FoundNpu& found, DcmiCall call, Fn&& fn) {
   DcmiAnswer<T> answer;
-  int tries = 0;
-  do {
+  Insist([&] {
     answer = Query<T>(found.device, found.slot, call, {}, fn);
-  } while (++tries < kIdentityTries && MayPass(answer.code) && !IsAbandoned(answer.code));
+    return answer.code;
+  });
   return answer;
 }
 

@@ -57,6 +57,23 @@ TEST_F(DcmiServiceTest, AnErrorThatPassesCostsNoIdentity) {
   EXPECT_EQ(calls, 3);
 }
 
+TEST_F(DcmiServiceTest, AnErrorThatPassesCostsNoPhysicalId) {
+  for (const bool v2 : {false, true}) {
+    SCOPED_TRACE(v2);
+    fake.emplace(1);
+    DcmiLibrary library = v2 ? fake->V2() : fake->V1();
+    static int calls = 0;
+    calls = 0;
+    (v2 ? library.functions.v2_chip_phy_id : library.functions.phyid_from_logicid) = [](unsigned, unsigned* physical_id) {
+      *physical_id = 6;
+      return ++calls <= 2 ? abi::kDcmiNotReady : abi::kDcmiOk;
+    };
+    service.emplace(std::move(library), clock);
+    ASSERT_TRUE(service->Start().ok());
+    EXPECT_EQ(device(0).physical_id, 6);
+  }
+}
+
 TEST_F(DcmiServiceTest, AnErrorThatStaysEndsTheQuestions) {
   fake.emplace(1);
   fake->codes["board_info"] = abi::kDcmiTimeout;

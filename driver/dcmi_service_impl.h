@@ -109,8 +109,10 @@ struct DcmiService::State {
   void ReadVersions(Listing& listing);
   // One card.
   void FindOnCard(Search& search);
+  // An answer that is not a number of a device counts as none: the logical id.
+  int PhysicalId(Search& search, abi::DcmiConvertIdFn convert, int logical_id);
   void AddNpu(Search& search, int chip, int logical_id, int physical_id);
-  // Query for what is read once: an error that may pass is tried again, a few times and at once.
+  // Query for what is read once.
   template <class T, class Fn>
   DcmiAnswer<T> QueryFact(FoundNpu& found, DcmiCall call, Fn&& fn);
   void ReadIdentity(FoundNpu& found);
