@@ -28,7 +28,7 @@ constexpr std::array<uint32_t, 8> kChannels = {
 };
 
 // By engine_type (dump-format 2.4).
-constexpr std::array<std::string_view, 7> kEngines = {"vdec", "jpegd", "png", "jpege",
+constexpr std::array<std::string_view, 7> kEngines = {"vdec", "jpegd", "pngd", "jpege",
                                                       "vpc",  "venc",  "scd"};
 
 // Columns: timestamp [dvpp_id] engine_type engine_id all_time all_frame all_utilization(%) proc_time

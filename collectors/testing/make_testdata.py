@@ -226,7 +226,7 @@ def network(name, layer, ports, tokens):
 
 
 def dvpp():
-    engines = ("vdec", "jpegd", "png", "jpege", "vpc", "venc", "scd")
+    engines = ("vdec", "jpegd", "pngd", "jpege", "vpc", "venc", "scd")
     for name, with_id in (("dvpp_11", False), ("dvpp_12", True)):
         g = Golden("dvpp/testdata/" + name)
         g.text("time_stamp " + ("dvpp_id " if with_id else "") + "engine_type engine_id all_time "
