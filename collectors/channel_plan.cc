@@ -32,6 +32,14 @@ uint32_t PeriodMs(double hz, uint32_t min_ms) {
   return std::max(static_cast<uint32_t>(ms), min_ms);
 }
 
+std::string QosEvents(std::span<const DeviceInfo* const> devices, size_t slots) {
+  for (const DeviceInfo* device : devices) {
+    const size_t count = std::min(device->mpam_names.size(), slots);
+    if (count > 0) return fmt::format("{}", fmt::join(std::span(device->mpam_names).first(count), ","));
+  }
+  return {};
+}
+
 ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms) {
   return {.channel = channel, .sample_period_ms = period_ms, .effective_hz = 1000.0 / period_ms};
 }

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "base/bytes.h"
@@ -25,6 +27,10 @@ Status NeedAnyChannel(const DeviceInfo& device, std::initializer_list<uint32_t> 
 // The driver's period for a rate: 1000 / hz ms, rounded down, at least `min_ms`, at most the 1000
 // the driver accepts (above, it silently takes 1 ms).
 uint32_t PeriodMs(double hz, uint32_t min_ms = 1);
+
+// Of sample.json: the names of the streams whose bandwidth is in a record's `slots`. One sample.json serves all devices: the
+// streams are the node's configuration, not a card's.
+std::string QosEvents(std::span<const DeviceInfo* const> devices, size_t slots);
 
 // A peripheral channel read every `period_ms`, without user data.
 ChannelRequest PeriodicRequest(uint32_t channel, uint32_t period_ms);

@@ -78,16 +78,8 @@ std::vector<ChannelRequest> PlanQos(const DeviceInfo& device, const ChannelOptio
   return {request};
 }
 
-// One sample.json serves all devices: the streams are the node's configuration, not a card's.
 SampleFields QosSampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
-  std::string names;
-  for (const DeviceInfo* device : devices) {
-    for (size_t i = 0; i < std::min(device->mpam_names.size(), kSlots); ++i) {
-      names.append(i == 0 ? "" : ",").append(device->mpam_names[i]);
-    }
-    if (!names.empty()) break;
-  }
-  return {{"qosEvents", names}};
+  return {{"qosEvents", QosEvents(devices, kSlots)}};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "collectors/soc_profile/soc_profile_records.h"
 #include "driver/abi/channels.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/records/soc_profile.h"
 
 namespace profd {
 namespace {
@@ -89,9 +90,17 @@ std::vector<ChannelRequest> PlanSocProfile(const DeviceInfo& device, const Chann
   return {request};
 }
 
-SampleFields SocProfileSampleJson(const ChannelOptions&, std::span<const DeviceInfo* const> devices) {
-  const bool any = std::ranges::any_of(devices, [](const DeviceInfo* device) { return HasFeature(*device, kChipLowPower); });
-  return any ? SampleFields{{"sysLp", "on"}} : SampleFields{};
+SampleFields SocProfileSampleJson(const ChannelOptions& options, std::span<const DeviceInfo* const> devices) {
+  const auto any = [&](ChipFeature feature) {
+    return std::ranges::any_of(devices, [&](const DeviceInfo* device) { return HasFeature(*device, feature); });
+  };
+  SampleFields fields;
+  if (any(kChipLowPower)) fields["sysLp"] = "on";
+  // Without the streams' names the vendor's analyser shows none of them (dump-format 1.5).
+  if (any(kChipStarsQos) && options.values[kMemory] > 0) {
+    fields["qosEvents"] = QosEvents(devices, records::SocQos::kStreamsV6);
+  }
+  return fields;
 }
 
 }  // namespace

@@ -111,5 +111,20 @@ TEST(SocProfileCollector, PlansMicrosecondsAndStreamsWhereTheChipTakesThem) {
   EXPECT_EQ(kSocProfileCollector.plan(MakeDevice(17), options)[0].user_data.size(), 56u);
 }
 
+// On the 950 its records have them too, whether or not channel 133 is read.
+TEST(SocProfileCollector, SampleJsonNamesTheStreamsOfChipsThatHaveThemHere) {
+  DeviceInfo a2 = MakeDevice(5);
+  DeviceInfo a5 = MakeDevice(15);
+  for (DeviceInfo* device : {&a2, &a5}) device->mpam_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8"};
+  ChannelOptions options;
+  options.values = {50, 0};
+  EXPECT_EQ(kSocProfileCollector.sample(options, std::vector<const DeviceInfo*>{&a2}), SampleFields());
+  const std::vector<const DeviceInfo*> devices = {&a5};
+  EXPECT_EQ(kSocProfileCollector.sample(options, devices),
+            (SampleFields{{"sysLp", "on"}, {"qosEvents", "0,1,2,3,4,5,6,7"}}));
+  options.values = {0, 50};
+  EXPECT_EQ(kSocProfileCollector.sample(options, devices), (SampleFields{{"sysLp", "on"}}));
+}
+
 }  // namespace
 }  // namespace profd
