@@ -161,7 +161,7 @@ class LlcSummary : public Summary {
 class LlcBandwidthSummary : public Summary {
  public:
   explicit LlcBandwidthSummary(const PartContext& context) : Summary(context) {
-    start_ns_ = ClockMap(context.place->clock).HostNs(context.place->clock.host_ns);
+    start_ns_ = ClockMap(context.place->clock).DeviceNs(context.place->clock.device_ns);
     for (Operation& operation : operations_) operation.last_ns = start_ns_;
   }
 

@@ -7,7 +7,7 @@ namespace profd::exporting {
 namespace {
 
 // llc.data of chip 0 (dump-format 2.5): lines of perf stat, `seconds count hisi_l3c0/event/`, the
-// time since the start. All events of one timestamp make a row for reading and one for writing. The
+// time since the device's start. All events of one timestamp make a row for reading and one for writing. The
 // other mode, capacity (events dsid<n>), has no table.
 class LlcTextDecoder final : public LineDecoder {
  public:
@@ -59,8 +59,8 @@ class LlcTextDecoder final : public LineDecoder {
   void EndOfTimestamp() {
     if (!any_) return;
     double elapsed = seconds_ - last_seconds_;
-    int64_t t_ns = clock_.HostNs(static_cast<int64_t>(
-        static_cast<uint64_t>(clock_.facts().host_ns) + static_cast<uint64_t>(seconds_ * 1e9)));
+    int64_t t_ns = clock_.DeviceNs(static_cast<int64_t>(
+        static_cast<uint64_t>(clock_.facts().device_ns) + static_cast<uint64_t>(seconds_ * 1e9)));
     for (size_t op = 0; op < 2; ++op) {
       double total = counts_[3 * op] + counts_[3 * op + 1];
       double ratio = total != 0 ? counts_[3 * op + 2] / total : 0.0;

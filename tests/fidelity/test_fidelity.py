@@ -86,7 +86,7 @@ class OddTest(FidelityCase):
         self.each((5,), host_mhz="")
 
     def test_two_timestamps_apart(self):
-        self.each((1, 5, 15), cntvct_diff=1234567)
+        self.each((0, 1, 5, 15), cntvct_diff=1234567)
 
     def test_minimal_controls(self):
         self.each((3, 5), minimal=True, end_info=False)
