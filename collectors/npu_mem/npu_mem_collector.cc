@@ -1,8 +1,6 @@
 // Device memory in use: application, device, software modules (channels 130, 131, 142).
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
 #include "collectors/collector_list.h"
@@ -62,23 +60,6 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, NpuMemRecord> {
   std::array<IntervalTimer, kKinds.size()> timers_;  // refuse repeated timestamps
 };
 
-struct ModuleName {
-  uint32_t id;
-  std::string_view name;
-};
-// The names the vendor's tables show.
-constexpr auto kModules = std::to_array<ModuleName>({
-    {0, "SLOG"},       {1, "IDEDD"},     {2, "SCC"},     {3, "HCCL"},    {4, "FMK"},
-    {5, "CCU"},        {6, "DVPP"},      {7, "RUNTIME"}, {8, "CCE"},     {9, "HDC"},
-    {10, "DRV"},       {11, "NET"},      {22, "DEVMM"},  {23, "KERNEL"}, {24, "LIBMEDIA"},
-    {25, "CCECPU"},    {27, "ROS"},      {28, "HCCP"},   {29, "ROCE"},   {30, "TEFUSION"},
-    {31, "PROFILING"}, {32, "DP"},       {33, "APP"},    {34, "TS"},     {35, "TSDUMP"},
-    {36, "AICPU"},     {37, "LP"},       {38, "TDT"},    {39, "FE"},     {40, "MD"},
-    {41, "MB"},        {42, "ME"},       {43, "IMU"},    {44, "IMP"},    {45, "GE"},
-    {47, "CAMERA"},    {48, "ASCENDCL"}, {49, "TEEOS"},  {50, "ISP"},    {51, "SIS"},
-    {52, "HSM"},
-});
-
 class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, ModuleMemRecord> {
  public:
   ModuleDecoder(int device, SeriesRegistry& registry) : device_(device), series_(registry) {}
@@ -110,9 +91,8 @@ class ModuleDecoder final : public BinaryDecoder<ModuleDecoder, ModuleMemRecord>
 
   Module MakeModule(uint32_t id) {
     constexpr MetricId kReserved = MetricByName("atlas_npu_module_memory_reserved_bytes");
-    auto known = std::ranges::find(kModules, id, &ModuleName::id);
-    std::string name =
-        known != kModules.end() ? std::string(known->name) : fmt::format("MODULE_{}", id);
+    std::string name(records::ModuleName(id));
+    if (name.empty()) name = fmt::format("MODULE_{}", id);
     return {.reserved = series_.Add(kReserved, device_, {name})};
   }
 

@@ -286,7 +286,7 @@ def npu_mem():
         g.write()
     g = Golden("npu_mem/testdata/npu_module_mem")
     for i in range(2):
-        for module, name in ((0, "SLOG"), (3, "HCCL"), (45, "GE"), (61, "MODULE_61")):
+        for module, name in ((0, "SLOG"), (3, "HCCL"), (45, "GE"), (61, "HSS"), (78, "MODULE_78")):
             count = HOST_COUNT + 10**7 + 10**6 * i
             size = 901_218_304 + module + i
             g.add("IIQQ", module, 0, count, size)

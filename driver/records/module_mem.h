@@ -2,11 +2,33 @@
 #pragma once
 
 #include <limits>
+#include <string_view>
 
 #include "driver/abi/hal_abi.h"
 #include "driver/records/record.h"
 
 namespace profd::records {
+
+// The vendor's names by number, with nothing between two commas where there is none (dump-format 2.10).
+inline constexpr std::string_view kModuleNames =
+    "SLOG,IDEDD,SCC,HCCL,FMK,CCU,DVPP,RUNTIME,CCE,HDC,DRV,NET,,,,,,,,,,,DEVMM,KERNEL,LIBMEDIA,CCECPU,,ROS,HCCP,ROCE,"
+    "TEFUSION,PROFILING,DP,APP,TS,TSDUMP,AICPU,LP,TDT,FE,MD,MB,ME,IMU,IMP,GE,,CAMERA,ASCENDCL,TEEOS,ISP,SIS,HSM,DSS,"
+    "PROCMGR,BBOX,AIVECTOR,TBE,FV,,TUNE,HSS,FFTS,OP,UDF,HICAID,TSYNC,AUDIO,TPRT,ASCENDCKERNEL,ASYS,ATRACE,RTC,"
+    "SYSMONITOR,AMP,ADETECT,MBUFF,CUSTOM";
+
+// Empty for one that has none.
+constexpr std::string_view ModuleName(uint64_t module) {
+  std::string_view names = kModuleNames;
+  for (; module > 0; --module) {
+    const size_t comma = names.find(',');
+    if (comma == std::string_view::npos) return {};
+    names.remove_prefix(comma + 1);
+  }
+  return names.substr(0, names.find(','));
+}
+static_assert(ModuleName(22) == "DEVMM" && ModuleName(33) == "APP" && ModuleName(47) == "CAMERA" && ModuleName(52) == "HSM" &&
+              ModuleName(60) == "TUNE" && ModuleName(69) == "ASCENDCKERNEL" && ModuleName(77) == "CUSTOM" &&
+              ModuleName(12).empty() && ModuleName(59).empty() && ModuleName(78).empty());
 
 struct ModuleMemRecord {
   static constexpr uint32_t kMaxModules = 4096;

@@ -1,8 +1,8 @@
 #include "export/csv/module_mem.h"
 
 #include <algorithm>
-#include <array>
 
+#include "driver/records/module_mem.h"
 #include "export/csv/record_rows.h"
 #include "export/number_text.h"
 
@@ -11,22 +11,6 @@ namespace {
 
 constexpr size_t kTextBytes = 256 * 1024;
 constexpr size_t kRowBytes = 256;
-
-constexpr std::array<std::string_view, 78> kNames = {
-    "SLOG",     "IDEDD",  "SCC",      "HCCL",       "FMK",    "CCU",     "DVPP",
-    "RUNTIME",  "CCE",    "HDC",      "DRV",        "NET",    "",        "",
-    "",         "",       "",         "",           "",       "",        "",
-    "",         "DEVMM",  "KERNEL",   "LIBMEDIA",   "CCECPU", "",        "ROS",
-    "HCCP",     "ROCE",   "TEFUSION", "PROFILING",  "DP",     "APP",     "TS",
-    "TSDUMP",   "AICPU",  "LP",       "TDT",        "FE",     "MD",      "MB",
-    "ME",       "IMU",    "IMP",      "GE",         "",       "CAMERA",  "ASCENDCL",
-    "TEEOS",    "ISP",    "SIS",      "HSM",        "DSS",    "PROCMGR", "BBOX",
-    "AIVECTOR", "TBE",    "FV",       "",           "TUNE",   "HSS",     "FFTS",
-    "OP",       "UDF",    "HICAID",   "TSYNC",      "AUDIO",  "TPRT",    "ASCENDCKERNEL",
-    "ASYS",     "ATRACE", "RTC",      "SYSMONITOR", "AMP",    "ADETECT", "MBUFF",
-    "CUSTOM"};
-static_assert(kNames[22] == "DEVMM" && kNames[33] == "APP" && kNames[47] == "CAMERA" &&
-              kNames[60] == "TUNE" && kNames[69] == "ASCENDCKERNEL" && kNames[77] == "CUSTOM");
 
 // Rows in the order of time, of one part and module, a block at a time.
 class Run {
@@ -145,8 +129,7 @@ class Merger {
 }  // namespace
 
 std::string_view ModuleName(int64_t module) {
-  if (module < 0 || static_cast<size_t>(module) >= kNames.size()) return "UNKNOWN";
-  std::string_view name = kNames[static_cast<size_t>(module)];
+  const std::string_view name = records::ModuleName(static_cast<uint64_t>(module));
   return name.empty() ? "UNKNOWN" : name;
 }
 

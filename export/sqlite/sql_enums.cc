@@ -1,6 +1,10 @@
 #include "export/sqlite/sql_enums.h"
 
+#include <algorithm>
 #include <array>
+#include <ranges>
+
+#include "driver/records/module_mem.h"
 
 namespace profd::exporting {
 namespace {
@@ -10,19 +14,16 @@ constexpr auto kApiTypes = std::to_array<EnumValue>({
     {50001, "op"}, {50002, "queue"}, {50003, "trace"},  // of frameworks
 });
 
-constexpr auto kModules = std::to_array<EnumValue>({
-    {0, "SLOG"}, {1, "IDEDD"}, {2, "SCC"}, {3, "HCCL"}, {4, "FMK"}, {5, "CCU"}, {6, "DVPP"},
-    {7, "RUNTIME"}, {8, "CCE"}, {9, "HDC"}, {10, "DRV"}, {11, "NET"}, {22, "DEVMM"}, {23, "KERNEL"},
-    {24, "LIBMEDIA"}, {25, "CCECPU"}, {27, "ROS"}, {28, "HCCP"}, {29, "ROCE"}, {30, "TEFUSION"},
-    {31, "PROFILING"}, {32, "DP"}, {33, "APP"}, {34, "TS"}, {35, "TSDUMP"}, {36, "AICPU"},
-    {37, "LP"}, {38, "TDT"}, {39, "FE"}, {40, "MD"}, {41, "MB"}, {42, "ME"}, {43, "IMU"},
-    {44, "IMP"}, {45, "GE"}, {47, "CAMERA"}, {48, "ASCENDCL"}, {49, "TEEOS"}, {50, "ISP"},
-    {51, "SIS"}, {52, "HSM"}, {53, "DSS"}, {54, "PROCMGR"}, {55, "BBOX"}, {56, "AIVECTOR"},
-    {57, "TBE"}, {58, "FV"}, {60, "TUNE"}, {61, "HSS"}, {62, "FFTS"}, {63, "OP"}, {64, "UDF"},
-    {65, "HICAID"}, {66, "TSYNC"}, {67, "AUDIO"}, {68, "TPRT"}, {69, "ASCENDCKERNEL"}, {70, "ASYS"},
-    {71, "ATRACE"}, {72, "RTC"}, {73, "SYSMONITOR"}, {74, "AMP"}, {75, "ADETECT"}, {76, "MBUFF"},
-    {77, "CUSTOM"},
-});
+constexpr auto kModules = [] {
+  constexpr uint16_t kNumbers = 1 + std::ranges::count(records::kModuleNames, ',');
+  constexpr auto kNamed = [](uint16_t module) { return !records::ModuleName(module).empty(); };
+  std::array<EnumValue, static_cast<size_t>(std::ranges::count_if(std::views::iota(uint16_t{0}, kNumbers), kNamed))> values;
+  size_t next = 0;
+  for (uint16_t module = 0; module < kNumbers; ++module) {
+    if (kNamed(module)) values[next++] = {module, records::ModuleName(module)};
+  }
+  return values;
+}();
 
 constexpr auto kHcclDataTypes = std::to_array<EnumValue>({
     {0, "INT8"}, {1, "INT16"}, {2, "INT32"}, {3, "FP16"}, {4, "FP32"}, {5, "INT64"}, {6, "UINT64"},

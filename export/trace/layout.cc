@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+
+#include "driver/records/module_mem.h"
 
 namespace profd::exporting {
 namespace {
@@ -67,12 +70,15 @@ constexpr auto kNpuMem = std::to_array<CounterSpec>({
     {"{0:APP,Device}/Memory", {{{"KB", kReal, "ddr", 1, 1024, "hbm", "KB"}}}},
 });
 
+// "{0:SLOG,IDEDD,...}"
+constexpr auto kModuleMemName = [] {
+  std::array<char, records::kModuleNames.size() + 4> text{'{', '0', ':'};
+  std::ranges::copy(records::kModuleNames, text.begin() + 3);
+  text.back() = '}';
+  return text;
+}();
 constexpr auto kModuleMem = std::to_array<CounterSpec>({
-    {"{0:SLOG,IDEDD,SCC,HCCL,FMK,CCU,DVPP,RUNTIME,CCE,HDC,DRV,NET,,,,,,,,,,,DEVMM,KERNEL,LIBMEDIA,"
-     "CCECPU,,ROS,HCCP,ROCE,TEFUSION,PROFILING,DP,APP,TS,TSDUMP,AICPU,LP,TDT,FE,MD,MB,ME,IMU,IMP,"
-     "GE,,"
-     "CAMERA,ASCENDCL,TEEOS,ISP,SIS,HSM}",
-     {{{"KB", kReal, "reserved", 1, 1024, {}, "KB"}}}},
+    {std::string_view(kModuleMemName.data(), kModuleMemName.size()), {{{"KB", kReal, "reserved", 1, 1024, {}, "KB"}}}},
 });
 
 constexpr auto kAicoreFreq = std::to_array<CounterSpec>({

@@ -195,7 +195,7 @@ def module_mem(o, chip, clock, rng, dev):
     scale = float(o.host_mhz) / 1000 if o.host_mhz else 1
     base = HOST_COUNT if o.host_mhz else HOST_RAW
     for i, offset in enumerate(clock.offsets()):
-        for module in (0, 3, 7, 10, 22, 45, 48):
+        for module in (0, 3, 7, 10, 22, 45, 48, 60, 77):
             size = rng.randrange(1 << 32)
             if i % 11 == 5 and module == 7:
                 size = 0xFFFFFFFFFFFFFFFF
