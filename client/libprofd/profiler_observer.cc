@@ -100,7 +100,7 @@ std::string ProfilerObserver::Others() {
     return "msprof --dynamic=on has started this process (PROFILING_MODE)";
   }
   if (SeesAnother()) return kAnother;
-  if (IsMapped("libascend_kernel_hook.so")) return "libascend_kernel_hook.so is in this process";
+  if (IsMappedFile("libascend_kernel_hook.so")) return "libascend_kernel_hook.so is in this process";
   return {};
 }
 

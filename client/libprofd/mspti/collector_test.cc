@@ -235,6 +235,17 @@ TEST_F(CollectorTest, AProcessOfMsprofIsLeftAlone) {
   EXPECT_STREQ(library_.orders->calls, "");
 }
 
+// in-application 8.5: it is preloaded by its path, and need not have a soname.
+TEST_F(CollectorTest, AProcessWithTheVendorsHookOfKernelsIsLeftAlone) {
+  void* const hook = ::dlopen(PROFD_FAKE_HOME "/libascend_kernel_hook.so", RTLD_NOW);
+  ASSERT_NE(hook, nullptr) << ::dlerror();
+  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
+  EXPECT_TRUE(Reaches(PROFD_COLLECT_BUSY));
+  EXPECT_STREQ(library_.orders->calls, "");
+  ::dlclose(hook);
+  EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
+}
+
 TEST_F(CollectorTest, RefusedKindsAreNamed) {
   library_.orders->enable_result[kMemory] = kWithoutLdPreload;
   ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MEMORY), 0);
