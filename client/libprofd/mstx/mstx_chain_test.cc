@@ -35,6 +35,8 @@ int ReceiverInit(GetTable get_table) {
       +[](uint64_t id) { g_seen.push_back("end " + std::to_string(id)); });
   if (get_table(kDomain, &table, &size) != 0) return 1;
   *table[kCreate] = reinterpret_cast<Function>(&CreateOf);
+  *table[kDestroy] = reinterpret_cast<Function>(
+      +[](DomainHandle domain) { g_seen.push_back(NameOf(domain) + " destroyed"); });
   *table[kDomainMark] = reinterpret_cast<Function>(+[](DomainHandle domain, const char* message, Stream) {
     g_seen.push_back(NameOf(domain) + " mark " + message);
   });
@@ -129,6 +131,24 @@ TEST_F(MstxChainTest, AForkedChildDoesNotCallTheProfiler) {
   EXPECT_EQ(status, 0);
   object_.Mark("m");
   EXPECT_THAT(g_seen, ElementsAre("mark m")) << "the parent continues";
+}
+
+// in-application 5.3: each function is handed on. Domains are shared by their name.
+TEST_F(MstxChainTest, ADomainIsDestroyedByItsLastUser) {
+  MarkingObject other;
+  ASSERT_EQ(other.FillBy(LoadInjection()), 0);
+  const auto destroy = object_.Get<DestroyCall>(kDomain, kDestroy);
+  const DomainHandle domain = object_.Create("data loader");
+  ASSERT_EQ(other.Create("data loader"), domain);
+  object_.DomainMark(domain, "both");
+  destroy(domain);
+  other.DomainMark(domain, "one");
+  destroy(domain);
+  destroy(domain);  // it has no user any more
+  object_.DomainMark(object_.Create("data loader"), "again");
+  EXPECT_THAT(g_seen, ElementsAre("data loader mark both", "data loader mark one", "data loader destroyed",
+                                  "data loader mark again"));
+  destroy(domain);
 }
 
 TEST_F(MstxChainTest, HandlesOfOthersPassThrough) {

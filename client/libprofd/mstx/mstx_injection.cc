@@ -46,7 +46,8 @@ struct Slots {
 constexpr size_t kMaxDomains = 1024;
 struct Domain {
   std::string name;
-  DomainHandle chained = nullptr;
+  std::atomic<DomainHandle> chained{nullptr};
+  size_t users = 0;  // who created it and has not destroyed it; under Injection::mutex
 };
 
 // Ranges that both libprofd and the profiler behind us have: more than that open at a time are the latter's only.
@@ -126,13 +127,17 @@ bool MakeOnce() {
   return g_injection != nullptr;
 }
 
-const Domain* OwnDomain(DomainHandle handle) {
+Domain* OwnDomain(DomainHandle handle) {
   const auto at = reinterpret_cast<uintptr_t>(handle);
   const auto begin = reinterpret_cast<uintptr_t>(State().domains.data());
   if (at < begin || (at - begin) % sizeof(Domain) != 0) return nullptr;
   const size_t index = (at - begin) / sizeof(Domain);
   return index < State().domain_count.load(std::memory_order_acquire) ? &State().domains[index]
                                                                       : nullptr;
+}
+
+DomainHandle ChainedOf(const Domain* domain, DomainHandle handle) {
+  return domain == nullptr ? handle : domain->chained.load(std::memory_order_relaxed);
 }
 
 const char* NameOf(const Domain* domain) { return domain == nullptr ? nullptr : domain->name.c_str(); }
@@ -216,35 +221,46 @@ DomainHandle CreateA(const char* name) {
   Injection& state = State();
   {
     const MutexLock lock(state.mutex);
-    if (Domain* known = FindDomain(state, name)) return known;
+    if (Domain* known = FindDomain(state, name); known != nullptr && known->users > 0) {
+      ++known->users;
+      return known;
+    }
   }
   auto next = state.domain.Get<CreateCall>(kCreate);
   const DomainHandle chained = next == nullptr ? nullptr : next(name);
   try {
     const MutexLock lock(state.mutex);
-    if (Domain* known = FindDomain(state, name)) return known;
     const size_t count = state.domain_count.load(std::memory_order_relaxed);
-    if (count == kMaxDomains) return chained;
-    state.domains[count].name = name;
-    state.domains[count].chained = chained;
-    state.domain_count.store(count + 1, std::memory_order_release);
-    return &state.domains[count];
+    Domain* domain = FindDomain(state, name);
+    if (domain == nullptr) {
+      if (count == kMaxDomains) return chained;
+      domain = &state.domains[count];
+      domain->name = name;
+      state.domain_count.store(count + 1, std::memory_order_release);
+    }
+    if (domain->users++ == 0) domain->chained = chained;
+    return domain;
   } catch (...) {  // no memory
     return chained;
   }
 }
 
-// One of ours may be in use under the same name elsewhere.
+// One of ours may be in use under the same name elsewhere: the profiler's ends with its last user.
 void Destroy(DomainHandle handle) {
+  if (Domain* domain = OwnDomain(handle)) {
+    const MutexLock lock(State().mutex);
+    if (domain->users == 0 || --domain->users > 0) return;
+    handle = domain->chained;
+  }
   auto next = State().domain.Get<DestroyCall>(kDestroy);
-  if (handle != nullptr && next != nullptr && OwnDomain(handle) == nullptr) next(handle);
+  if (handle != nullptr && next != nullptr) next(handle);
 }
 
 void DomainMarkA(DomainHandle handle, const char* message, Stream stream) {
   const Domain* domain = OwnDomain(handle);
   Record(NameOf(domain), message);
   auto next = State().domain.Get<DomainMarkCall>(kDomainMark);
-  if (next != nullptr) next(domain == nullptr ? handle : domain->chained, message, stream);
+  if (next != nullptr) next(ChainedOf(domain, handle), message, stream);
 }
 
 uint64_t DomainRangeStartA(DomainHandle handle, const char* message, Stream stream) {
@@ -253,7 +269,7 @@ uint64_t DomainRangeStartA(DomainHandle handle, const char* message, Stream stre
   auto next = State().domain.Get<DomainRangeStartCall>(kDomainRangeStart);
   return Join(own, next == nullptr
                        ? 0
-                       : next(domain == nullptr ? handle : domain->chained, message, stream));
+                       : next(ChainedOf(domain, handle), message, stream));
 }
 
 void DomainRangeEnd(DomainHandle handle, uint64_t id) {
@@ -261,7 +277,7 @@ void DomainRangeEnd(DomainHandle handle, uint64_t id) {
   const Domain* domain = OwnDomain(handle);
   const uint64_t chained = Part(id);
   auto next = State().domain.Get<DomainRangeEndCall>(kDomainRangeEnd);
-  if (chained != 0 && next != nullptr) next(domain == nullptr ? handle : domain->chained, chained);
+  if (chained != 0 && next != nullptr) next(ChainedOf(domain, handle), chained);
 }
 
 // A module's functions that are not null, as far as the table goes: not every provider counts right.
