@@ -106,6 +106,29 @@ TEST_F(MstxChainTest, ARangeOfOursAloneHasAnIdToo) {
   EXPECT_EQ(daemon.Ring()->TakeAll().size(), 2u);
 }
 
+// An id of a profiler is any number but 0 (in-application 5.1).
+TEST_F(MstxChainTest, IdsOfTheProfilerMayBeOfAnyWidth) {
+  lib::FakeDaemon daemon(path_);
+  Attach();
+  g_next_id = (uint64_t{1} << 63) + 1;
+  const uint64_t early = object_.Start("no session");
+  EXPECT_EQ(early, (uint64_t{1} << 63) + 1);
+  Activate(daemon);
+  object_.End(early);
+  const uint64_t range = object_.Start("r");
+  object_.End(range);
+  EXPECT_THAT(g_seen, ElementsAre("start no session", "end 9223372036854775809", "start r", "end 9223372036854775810"));
+  g_gives_ids = false;
+  const uint64_t own = object_.Start("ours");
+  EXPECT_NE(own, 0u);
+  object_.End(own);
+  EXPECT_EQ(g_seen.back(), "start ours");
+  const auto taken = daemon.Ring()->TakeAll();
+  ASSERT_EQ(taken.size(), 4u);
+  EXPECT_EQ(taken[0].value, taken[1].value);
+  EXPECT_EQ(taken[2].value, taken[3].value);
+}
+
 // In the child each call of MSPTI hangs.
 TEST_F(MstxChainTest, AForkedChildDoesNotCallTheProfiler) {
   const DomainHandle domain = object_.Create("communication");

@@ -52,8 +52,12 @@ struct Domain {
 
 // Ranges that both libprofd and the profiler behind us have: more than that open at a time are the latter's only.
 constexpr size_t kMaxPairs = 65536;
-// Ids that only libprofd has; no profiler counts that far.
+// Ids that only libprofd has. Most profilers do not count that far; of one that does all ranges are pairs.
 constexpr uint64_t kOwnId = uint64_t{1} << 63;
+struct Pair {
+  uint64_t own = 0;
+  uint64_t chained = 0;  // 0: the profiler has none
+};
 
 // Made once and never destroyed: marks may come while the process ends.
 struct Injection {
@@ -62,8 +66,9 @@ struct Injection {
   Mutex mutex;
   std::array<Domain, kMaxDomains> domains{};
   std::atomic<size_t> domain_count{0};
-  std::unordered_map<uint64_t, uint64_t> pairs GUARDED_BY(mutex);  // the profiler's id -> libprofd's
+  std::unordered_map<uint64_t, Pair> pairs GUARDED_BY(mutex);  // by the caller's id
   std::atomic<size_t> pair_count{0};
+  std::atomic<bool> profiler_counts_far{false};  // up to kOwnId
 };
 Injection* g_injection = nullptr;
 
@@ -152,14 +157,16 @@ uint64_t StartOwn(const char* domain, const char* message) {
 
 // The id the caller gets. `own` and `chained` may be 0.
 uint64_t Join(uint64_t own, uint64_t chained) {
-  if (own == 0) return chained;
-  if (chained == 0) return own | kOwnId;
   Injection& state = State();
+  if ((chained & kOwnId) != 0) state.profiler_counts_far.store(true, std::memory_order_relaxed);
+  if (own == 0) return chained;
+  const uint64_t id = chained != 0 ? chained : own | kOwnId;
+  if (chained == 0 && !state.profiler_counts_far.load(std::memory_order_relaxed)) return id;
   try {
     const MutexLock lock(state.mutex);
-    if (state.pairs.size() < kMaxPairs && state.pairs.emplace(chained, own).second) {
+    if (state.pairs.size() < kMaxPairs && state.pairs.try_emplace(id, Pair{own, chained}).second) {
       state.pair_count.store(state.pairs.size(), std::memory_order_release);
-      return chained;
+      return id;
     }
   } catch (...) {  // no memory
   }
@@ -170,22 +177,23 @@ uint64_t Join(uint64_t own, uint64_t chained) {
 // The profiler's id of a range that ends; 0 = it has none. Ends ours.
 uint64_t Part(uint64_t id) {
   Injection& state = State();
-  if ((id & kOwnId) != 0) {
+  if (state.profd.range_end == nullptr) return id;
+  if ((id & kOwnId) != 0 && !state.profiler_counts_far.load(std::memory_order_relaxed)) {
     state.profd.range_end(id & ~kOwnId);
     return 0;
   }
   if (state.pair_count.load(std::memory_order_acquire) == 0) return id;
-  uint64_t own = 0;
+  Pair pair;
   {
     const MutexLock lock(state.mutex);
     auto found = state.pairs.find(id);
     if (found == state.pairs.end()) return id;
-    own = found->second;
+    pair = found->second;
     state.pairs.erase(found);
     state.pair_count.store(state.pairs.size(), std::memory_order_release);
   }
-  state.profd.range_end(own);
-  return id;
+  state.profd.range_end(pair.own);
+  return pair.chained;
 }
 
 void MarkA(const char* message, Stream stream) {
