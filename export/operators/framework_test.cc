@@ -220,6 +220,23 @@ TEST_F(Framework, CallsOfPython) {
   EXPECT_EQ(found, expected) << "what has no end of its own has that of the call around it, or the last";
 }
 
+// As torch_npu writes them: all ends have the key of "__torch_npu_profiler_python_tracer_exit".
+TEST_F(Framework, EndsOfPythonCallsWithAKeyOfTheirOwn) {
+  constexpr uint64_t kExit = 0xFEDCBA9876543210;
+  const auto event = [](uint64_t time, uint8_t tag, uint64_t key, uint64_t thread = 43) {
+    return Le(time) + Le(thread) + Le(uint64_t{42}) + Le(key) + Le(tag);
+  };
+  Read("torch.python_tracer_hash", Part(4, Le(uint64_t{5}) + Part(1, "a.py(1): f")));
+  Read("torch.python_tracer_func", event(10, 0, 5) + event(20, 2, 6) + event(25, 0, 8, 44) + event(30, 3, kExit) + event(40, 0, 5) +
+                                       event(50, 1, kExit) + event(55, 1, kExit, 44) + event(60, 1, kExit) + event(70, 1, kExit));
+  data.Finish([](int64_t timestamp) { return timestamp; });
+  EXPECT_EQ(data.python.unpaired, 1u);
+  std::vector<std::tuple<int64_t, int64_t, std::string>> found;
+  for (const PythonCall& call : data.python.calls) found.emplace_back(call.begin, call.end, data.NameOf(call));
+  const decltype(found) expected = {{10, 60, "a.py(1): f"}, {20, 30, "6"}, {40, 50, "a.py(1): f"}, {25, 55, "8"}};
+  EXPECT_EQ(found, expected);
+}
+
 // 7.2: ptr, time, size, totals of allocated, reserved, active, stream; types; tid, pid.
 TEST_F(Framework, MemoryOfTheAllocator) {
   const auto report = [](int64_t time, uint8_t kind, uint64_t address, uint8_t device_type = 20) {

@@ -21,11 +21,14 @@ bool PythonCalls::Take(std::span<const std::byte> bytes) {
   last_ = std::max(last_, call.begin);
   std::vector<PythonCall>& open = open_[call.thread];
   if (tag == kCall || tag == kNativeCall) {
+    called_.insert(call.key);
     open.push_back(call);
     return true;
   }
-  // An end also ends what was called within and has no end of its own.
-  const auto own = std::ranges::find(open.rbegin(), open.rend(), call.key, &PythonCall::key);
+  // torch_npu gives all ends one key, which no call has: the innermost ends. One with the key of a call also ends what
+  // was called within and has no end of its own.
+  const auto own = called_.contains(call.key) ? std::ranges::find(open.rbegin(), open.rend(), call.key, &PythonCall::key)
+                                              : open.rbegin();
   if (own == open.rend()) {
     ++unpaired;
     return true;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace profd::exporting::operators {
@@ -35,6 +36,7 @@ class PythonCalls {
 
  private:
   std::unordered_map<uint64_t, std::vector<PythonCall>> open_;  // by thread
+  std::unordered_set<uint64_t> called_;                         // keys of calls
   std::unordered_map<uint64_t, int32_t> names_;
   int64_t last_ = 0;
 };

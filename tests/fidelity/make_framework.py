@@ -34,6 +34,8 @@ class Operator:
 class Framework:
     """`queued`: which slots go through the queue. `counter`: timestamps are counts, as the host's records; else ns."""
 
+    end_key = None  # of the ends of Python's calls; none: that of their call
+
     def __init__(self, dump, counter=True, queued=lambda slot: slot.number % 3 != 0, beside=True):
         self.dump, self.counter, self.beside = dump, counter, beside
         self.operators, self.marks, self.launcher, self.queue = [], [], {}, []
@@ -117,7 +119,7 @@ class Framework:
 
     def _python_files(self):
         # At one time what ends comes before what begins, inner before outer.
-        events = [(end, 0, -begin, 1, thread, key) for thread, _, key, begin, end in self.calls if end is not None]
+        events = [(end, 0, -begin, 1, thread, self.end_key or key) for thread, _, key, begin, end in self.calls if end is not None]
         events += [(begin, 1, -(end or 1e12), 0, thread, key) for thread, _, key, begin, end in self.calls]
         events.append((5, 0, 0, 3, 99, 7))  # the end of what began before the collection
         functions = [struct.pack("<4QB", self.timestamp(at), thread, PID, key, tag)
