@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <tuple>
 
 #include "base/bytes.h"
@@ -263,39 +264,56 @@ void FrameworkData::Finish(const std::function<int64_t(int64_t)>& clock) {
   FindSteps();
 }
 
-// A half of a task has both its marks; the first of a kind counts.
+// A half of a task is a begin and the end behind it, of one thread and name, as torch_npu's own analysis takes them: only
+// the end of putting has the task's number.
 void FrameworkData::PairMarks() {
-  SortRecords(&marks, [](const QueueMark& a, const QueueMark& b) {
-    return std::tie(a.correlation, a.kind, a.time) < std::tie(b.correlation, b.kind, b.time);
-  });
-  for (size_t i = 0; i < marks.size();) {
-    const QueueMark* of_kind[4] = {};
-    size_t end = i;
-    for (; end < marks.size() && marks[end].correlation == marks[i].correlation; ++end) {
-      const QueueMark*& first = of_kind[static_cast<size_t>(marks[end].kind)];
-      if (first == nullptr) first = &marks[end];
+  SortRecords(&marks, [](const QueueMark& a, const QueueMark& b) { return a.time < b.time; });
+  std::map<std::tuple<bool, uint64_t, int32_t>, int64_t> begun;
+  for (const QueueMark& mark : marks) {
+    const bool taken = mark.kind >= QueueMark::Kind::kDequeueBegin;
+    const std::tuple place(taken, mark.thread, mark.name);
+    if (mark.kind == QueueMark::Kind::kEnqueueBegin || mark.kind == QueueMark::Kind::kDequeueBegin) {
+      unpaired_marks += begun.insert_or_assign(place, mark.time).second ? 0 : 1;
+      continue;
     }
-    QueueTask task;
-    task.correlation = marks[i].correlation;
-    const auto join = [&](size_t kind, QueueTask::Half* half) {
-      const QueueMark* begin = of_kind[kind];
-      const QueueMark* ended = of_kind[kind + 1];
-      if (begin == nullptr || ended == nullptr || ended->time < begin->time) return size_t{0};
-      *half = {begin->time, ended->time, begin->thread, begin->name >= 0 ? begin->name : ended->name, true};
-      return size_t{2};
-    };
-    const size_t used = join(0, &task.put) + join(2, &task.taken);
-    if (used > 0) queue.push_back(task);
-    unpaired_marks += end - i - used;
-    i = end;
+    const auto begin = begun.find(place);
+    if (begin == begun.end()) {
+      ++unpaired_marks;
+      continue;
+    }
+    QueueTask& half = queue.emplace_back();
+    half.correlation = mark.correlation;
+    (taken ? half.taken : half.put) = {begin->second, mark.time, mark.thread, mark.name, true};
+    begun.erase(begin);
   }
+  unpaired_marks += begun.size();
   Release(&marks);
+  JoinHalves();
   for (size_t i = 0; i < queue.size(); ++i) {
     if (queue[i].taken.known) taken_.push_back(static_cast<uint32_t>(i));
   }
   std::ranges::sort(taken_, {}, [this](uint32_t task) {
     return std::tuple(queue[task].taken.thread, queue[task].taken.begin, task);
   });
+}
+
+// Of several halves of a kind with one number the first counts.
+void FrameworkData::JoinHalves() {
+  SortRecords(&queue, [](const QueueTask& a, const QueueTask& b) { return a.correlation < b.correlation; });
+  size_t kept = 0;
+  for (const QueueTask& half : queue) {
+    if (kept == 0 || queue[kept - 1].correlation != half.correlation) {
+      queue[kept++] = half;
+      continue;
+    }
+    QueueTask::Half& joined = half.put.known ? queue[kept - 1].put : queue[kept - 1].taken;
+    if (joined.known) {
+      unpaired_marks += 2;
+    } else {
+      joined = half.put.known ? half.put : half.taken;
+    }
+  }
+  queue.resize(kept);
 }
 
 void FrameworkData::BuildTrees() {

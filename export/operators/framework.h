@@ -39,7 +39,7 @@ struct FrameworkOperator {
 struct QueueMark {
   enum class Kind : uint8_t { kEnqueueBegin, kEnqueueEnd, kDequeueBegin, kDequeueEnd };
   int64_t time = 0;
-  uint64_t correlation = 0;  // the same in all four of a task
+  uint64_t correlation = 0;  // the same in all four of a task; torch_npu leaves it out in the first
   uint64_t thread = 0;
   int32_t name = -1;
   Kind kind = Kind::kEnqueueBegin;
@@ -139,6 +139,7 @@ class FrameworkData {
   bool TakeMindSporeRange(std::span<const std::byte> body);
   bool TakeOldMindSporeRange(std::span<const std::byte> body);
   void PairMarks();
+  void JoinHalves();
   void BuildTrees();
   void FindSteps();
   static std::optional<int64_t> StepNumber(std::string_view name);

@@ -200,6 +200,26 @@ TEST_F(Framework, QueueTiesLaunchesToOperators) {
   EXPECT_EQ(data.LauncherAt(43, 65), 1) << "without the queue";
 }
 
+// As torch_npu writes them: a task has its number only once it is in the queue, the begin of putting it has 0.
+TEST_F(Framework, PuttingIntoTheQueueBeginsWithoutANumber) {
+  const auto mark = [](int64_t time, uint64_t kind, uint64_t correlation, uint64_t thread, const char* name) {
+    return Part(2, Le(time) + Le(kind) + Le(correlation) + Le(thread) + Le(uint64_t{42}) + Part(1, name));
+  };
+  Read("torch.op_range", Range(true, 10, 50) + Range(true, 60, 70));
+  Read("torch.op_mark", mark(12, 0, 0, 43, "add") + mark(14, 1, 9, 43, "add") + mark(61, 0, 0, 43, "mul") + mark(61, 0, 0, 44, "mul") +
+                            mark(62, 1, 10, 43, "mul") + mark(63, 1, 11, 44, "mul") + mark(80, 2, 9, 77, "add") +
+                            mark(95, 3, 9, 77, "add") + mark(96, 2, 10, 77, "mul") + mark(99, 3, 10, 77, "mul") + mark(65, 0, 0, 43, "lost"));
+  data.Finish([](int64_t timestamp) { return timestamp; });
+  ASSERT_EQ(data.queue.size(), 3u);
+  EXPECT_EQ(data.unpaired_marks, 1u);
+  EXPECT_EQ(data.queue[0].correlation, 9u);
+  EXPECT_EQ(std::pair(data.queue[0].put.begin, data.queue[0].put.end), std::pair(int64_t{12}, int64_t{14}));
+  EXPECT_EQ(data.queue[2].put.thread, 44u);
+  EXPECT_FALSE(data.queue[2].taken.known);
+  EXPECT_EQ(data.LauncherAt(77, 90), 0);
+  EXPECT_EQ(data.LauncherAt(77, 97), 1);
+}
+
 // 7.2: raw records of 33 bytes; 0 call, 1 return, 2 and 3 those of C.
 TEST_F(Framework, CallsOfPython) {
   const auto event = [](uint64_t time, uint8_t tag, uint64_t key) {

@@ -127,7 +127,9 @@ class RealFramework(Framework):
         for e in rank.halves:
             first = 0 if e["cat"] == "enqueue" else 2
             for category, at in ((first, us(e)), (first + 1, us(e) + e["dur"])):
-                self.marks.append((at, category, e["args"]["correlation_id"], e["tid"], e["name"].partition("@")[2] or "x"))
+                # A task has its number only once it is in the queue.
+                number = e["args"]["correlation_id"] if category > 0 else 0
+                self.marks.append((at, category, number, e["tid"], e["name"].partition("@")[2] or "x"))
 
 
 @unittest.skipUnless(os.path.isdir(DATA), "the data with known answers is not there")
