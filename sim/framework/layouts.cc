@@ -16,6 +16,7 @@ constexpr int64_t kStartCount = 700'000'000;
 constexpr int64_t kCounterMhz = 100;
 constexpr int64_t kWallNs = 1'767'225'600'000'000'000;
 constexpr uint64_t kPid = 4242, kThread = 4242, kQueueThread = 4250;
+constexpr uint64_t kEndOfCallKey = 0xFEDCBA9876543210;  // of the ends of all of Python's calls
 constexpr uint64_t kOperatorsOfAStep = 5;
 constexpr std::array<std::string_view, kOperatorsOfAStep> kNames = {"aten::conv2d", "aten::batch_norm", "aten::relu",
                                                                    "aten::linear", "aten::cross_entropy"};
@@ -138,11 +139,12 @@ class Maker {
       for (uint64_t category = 0; category < 4; ++category) {
         const int64_t time = op.begin_ns + 1000 + static_cast<int64_t>(category) * 500;
         const uint64_t thread = category < 2 ? kThread : kQueueThread;
+        const uint64_t number = category > 0 ? op.number + 1 : 0;  // it has one only once it is in the queue
         Bytes fixed;
-        fixed.Put(Timestamp(time)).Put(category).Put(op.number + 1).Put(thread).Put(kPid);
+        fixed.Put(Timestamp(time)).Put(category).Put(number).Put(thread).Put(kPid);
         file.Add(Record(2, fixed, {{1, op.name}}),
                  fmt::format(R"("name":{},"time_ns":{},"category":{},"correlation":{},"thread":{})", Quoted(op.name), time,
-                             category, op.number + 1, thread));
+                             category, number, thread));
       }
     }
     Write("torch.op_mark", file, true);
@@ -165,8 +167,9 @@ class Maker {
   void TorchPython() {
     File calls, names;
     for (const Operator& op : loop_) {
-      const uint64_t key = Hash(spec_.seed, op.number % 3, 12);
+      const uint64_t call_key = Hash(spec_.seed, op.number % 3, 12);
       for (const bool end : {false, true}) {
+        const uint64_t key = end ? kEndOfCallKey : call_key;
         const int64_t time = end ? op.end_ns : op.begin_ns;
         Bytes raw;
         raw.Put(static_cast<uint64_t>(Timestamp(time))).Put(kThread).Put(kPid).Put(key).Put(static_cast<uint8_t>(end));
@@ -174,9 +177,9 @@ class Maker {
       }
       if (op.number >= 3) continue;
       Bytes fixed;
-      fixed.Put(key);
+      fixed.Put(call_key);
       const std::string text = fmt::format("train.py({}): forward", 20 + op.number);
-      names.Add(Record(4, fixed, {{1, text}}), fmt::format(R"("key":{},"text":{})", key, Quoted(text)));
+      names.Add(Record(4, fixed, {{1, text}}), fmt::format(R"("key":{},"text":{})", call_key, Quoted(text)));
     }
     Write("torch.python_tracer_func", calls, false);
     Write("torch.python_tracer_hash", names, true);

@@ -140,9 +140,14 @@ class Framework(unittest.TestCase):
         by_correlation = {}
         for fixed, _ in marks:
             by_correlation.setdefault(fixed[2], []).append((fixed[1], fixed[3]))
+        self.assertEqual({category for category, _ in by_correlation.pop(0)}, {0}, "not in the queue yet")
         for categories in by_correlation.values():
-            self.assertEqual([category for category, _ in categories], [0, 1, 2, 3])
+            self.assertEqual([category for category, _ in categories], [1, 2, 3])
             self.assertEqual(len({thread for _, thread in categories}), 2, "put and taken by two threads")
+        self.assertEqual({line["tag"] for line in truth["torch.python_tracer_func"]}, {0, 1})
+        keys = [{line["key"] for line in truth["torch.python_tracer_func"] if line["tag"] == tag} for tag in (0, 1)]
+        self.assertEqual(len(keys[1] - keys[0]), 1, "all ends have one, which no call has")
+        self.assertEqual(len(keys[1]), 1)
 
     def test_cut_in_the_middle_of_a_record(self):
         for layout in LAYOUTS:
