@@ -257,6 +257,23 @@ TEST_F(Framework, EndsOfPythonCallsWithAKeyOfTheirOwn) {
   EXPECT_EQ(found, expected);
 }
 
+// Ends of calls of another thread are looked for in no time, however many calls of their own have not ended.
+TEST_F(Framework, ManyEndsOfPythonCallsWithoutABegin) {
+  constexpr uint64_t kMany = 200'000;
+  std::string events;
+  const auto add = [&events](uint64_t time, uint8_t tag, uint64_t key, uint64_t thread) {
+    for (const uint64_t value : {time, thread, uint64_t{42}, key}) events += Le(value);
+    events += Le(tag);
+  };
+  add(1, 0, 7, 44);
+  for (uint64_t i = 0; i < kMany; ++i) add(2, 0, 100 + i, 43);
+  for (uint64_t i = 0; i < kMany; ++i) add(3, 1, 7, 43);
+  Read("torch.python_tracer_func", events);
+  EXPECT_EQ(data.python.unpaired, kMany);
+  data.Finish([](int64_t timestamp) { return timestamp; });
+  EXPECT_EQ(data.python.calls.size(), kMany + 1);
+}
+
 // 7.2: ptr, time, size, totals of allocated, reserved, active, stream; types; tid, pid.
 TEST_F(Framework, MemoryOfTheAllocator) {
   const auto report = [](int64_t time, uint8_t kind, uint64_t address, uint8_t device_type = 20) {

@@ -1,7 +1,6 @@
 #include "export/operators/python_calls.h"
 
 #include <algorithm>
-#include <iterator>
 #include <tuple>
 
 #include "export/operators/records.h"
@@ -19,32 +18,34 @@ bool PythonCalls::Take(std::span<const std::byte> bytes) {
   call.thread = record.U64(8);
   call.key = record.U64(24);
   last_ = std::max(last_, call.begin);
-  std::vector<PythonCall>& open = open_[call.thread];
+  Open& open = open_[call.thread];
   if (tag == kCall || tag == kNativeCall) {
     called_.insert(call.key);
-    open.push_back(call);
+    ++open.of_key[call.key];
+    open.calls.push_back(call);
+    return true;
+  }
+  const bool is_of_a_call = called_.contains(call.key);
+  if (open.calls.empty() || (is_of_a_call && open.of_key[call.key] == 0)) {
+    ++unpaired;
     return true;
   }
   // torch_npu gives all ends one key, which no call has: the innermost ends. One with the key of a call also ends what
   // was called within and has no end of its own.
-  const auto own = called_.contains(call.key) ? std::ranges::find(open.rbegin(), open.rend(), call.key, &PythonCall::key)
-                                              : open.rbegin();
-  if (own == open.rend()) {
-    ++unpaired;
-    return true;
+  size_t own = open.calls.size() - 1;
+  while (is_of_a_call && open.calls[own].key != call.key) --own;
+  for (size_t i = own; i < open.calls.size(); ++i) {
+    open.calls[i].end = call.begin;
+    --open.of_key[open.calls[i].key];
+    calls.push_back(open.calls[i]);
   }
-  const auto first = std::prev(own.base());
-  for (auto it = first; it != open.end(); ++it) {
-    it->end = call.begin;
-    calls.push_back(*it);
-  }
-  open.erase(first, open.end());
+  open.calls.resize(own);
   return true;
 }
 
 void PythonCalls::Finish(const std::function<int64_t(int64_t)>& clock) {
   for (auto& [thread, open] : open_) {
-    for (PythonCall& call : open) {
+    for (PythonCall& call : open.calls) {
       call.end = last_;
       calls.push_back(call);
     }

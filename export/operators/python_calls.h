@@ -35,8 +35,13 @@ class PythonCalls {
   uint64_t bad_times = 0;         // calls with wall clock times below 0: left out
 
  private:
-  std::unordered_map<uint64_t, std::vector<PythonCall>> open_;  // by thread
-  std::unordered_set<uint64_t> called_;                         // keys of calls
+  // Of a thread, what has not ended, and how many of each key: what is looked for is there.
+  struct Open {
+    std::vector<PythonCall> calls;
+    std::unordered_map<uint64_t, uint32_t> of_key;
+  };
+  std::unordered_map<uint64_t, Open> open_;  // by thread
+  std::unordered_set<uint64_t> called_;      // keys of calls
   std::unordered_map<uint64_t, int32_t> names_;
   int64_t last_ = 0;
 };
