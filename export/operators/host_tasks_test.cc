@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <random>
 
 namespace profd::exporting::operators {
@@ -141,6 +142,49 @@ TEST(HostTasksTest, TheLastRecordsDescribeTheOperator) {
   ASSERT_EQ(made.tasks.size(), 2u);
   EXPECT_EQ(made.tasks[0].context, kNoContext);
   EXPECT_EQ(made.tasks[1].context, 8u);
+}
+
+// The launches within a call are not searched from its begin again for each record: that would take minutes.
+TEST(HostTasksTest, ManyLaunchesWithinOneCall) {
+  constexpr uint64_t kLaunches = 400'000;
+  constexpr uint64_t kApart = 10;
+  HostData data([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false);
+  const auto call = [&data](uint64_t begin, uint64_t end) {
+    Api api;
+    api.begin = begin;
+    api.end = end;
+    api.level = kNodeLevel;
+    data.apis.push_back(api);
+  };
+  const auto task = [&data](uint64_t time) {
+    TaskRecord record;  // of type KERNEL_AICORE
+    record.time = time;
+    data.tasks.push_back(record);
+  };
+  const auto node = [&data](uint64_t time, uint64_t name) {
+    NodeRecord record;
+    record.time = time;
+    record.name = name;
+    data.nodes.push_back(record);
+  };
+  call(1, kApart * (kLaunches + 1));
+  for (uint64_t i = 1; i <= kLaunches; ++i) {
+    call(kApart * i, kApart * i + 5);
+    task(kApart * i + 1);
+    node(kApart * i + 5, 1 + i % 3);
+  }
+  task(kApart * (kLaunches + 1));
+  node(kApart * kLaunches + 7, 9);  // behind the last launch: of the call around it
+  data.Finish();
+  const auto begun = std::chrono::steady_clock::now();
+  const HostTasks made = BuildHostTasks(&data, true);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+  ASSERT_EQ(made.tasks.size(), kLaunches + 1);
+  for (uint64_t i = 0; i <= kLaunches; ++i) {
+    const Launch& launch = made.launches[static_cast<size_t>(made.tasks[i].launch)];
+    ASSERT_GE(launch.node, 0) << i;
+    ASSERT_EQ(made.nodes[static_cast<size_t>(launch.node)].name, i < kLaunches ? 1 + (i + 1) % 3 : 9) << i;
+  }
 }
 
 // The end of a captured graph names its model and no stream.

@@ -1,6 +1,7 @@
 // The API intervals of one thread as a tree (operator-data b.1): which interval a record belongs to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -36,16 +37,17 @@ class ThreadTree {
   template <class Record, class Take>
   void Attach(const Level& level, std::span<const Record> records, bool to_inner, Take take) const {
     size_t at = 0;
+    size_t inner = 0;  // those before it have ended
     for (size_t i = 0; i < records.size(); ++i) {
       const uint64_t time = records[i].time;
       while (at < level.size() && Of(level[at]).end < time) ++at;
       if (at == level.size()) return;
       if (time <= Of(level[at]).begin) continue;
       size_t owner = at;
-      for (size_t k = at + 1; to_inner && k < level.size() && Of(level[k]).begin <= time; ++k) {
-        if (time > Of(level[k]).end) continue;
-        owner = k;
-        break;
+      if (to_inner) {
+        inner = std::max(inner, at + 1);
+        while (inner < level.size() && Of(level[inner]).end < time) ++inner;
+        if (inner < level.size() && Of(level[inner]).begin <= time) owner = inner;
       }
       take(owner, i);
     }
