@@ -1,6 +1,7 @@
 // One line of a CSV after the other into a text.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ class CsvRow {
   }
   CsvRow& Int(int64_t value) {
     return Add([value](char* p) { return AppendInt(p, value); });
+  }
+  CsvRow& Int(std::unsigned_integral auto value) {
+    return Add([value](char* p) { return AppendUint(p, value); });
   }
   // As Python prints round(value, 3).
   CsvRow& Fixed3(double value) {

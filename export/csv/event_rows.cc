@@ -164,7 +164,7 @@ void MsprofTxRows::Take(const Event& event) {
   std::string line;
   CsvRow row(line, *context_.place);
   const bool plain = event.recorded && !event.recorded->is_ex;
-  const auto field = [&](uint64_t value) { plain ? row.Int(static_cast<int64_t>(value)) : row.Text("N/A"); };
+  const auto field = [&](uint64_t value) { plain ? row.Int(value) : row.Text("N/A"); };
   const Event::Recorded recorded = event.recorded.value_or(Event::Recorded{});
   row.Int(event.pid).Int(event.tid);
   field(recorded.category);

@@ -130,7 +130,7 @@ void AddBlocks(const HostTask& host, CsvRow* row) {
 }
 
 void AddCore(const operators::CoreCounters& counted, double mhz, bool two_decimals, CsvRow* row) {
-  row->SqlText(SqlRound(counted.time_us, two_decimals ? 2 : 3)).Int(static_cast<int64_t>(counted.counts.cycles));
+  row->SqlText(SqlRound(counted.time_us, two_decimals ? 2 : 3)).Int(counted.counts.cycles);
   for (const operators::PmuColumn& column : counted.core->columns) {
     if (column.only_database) continue;
     const std::optional<double> value =
@@ -223,7 +223,7 @@ void AddOperator(const SummaryRows& of, const OperatorRow& each, const std::opti
   const HostTask& host = *model.HostOf(*each.task);
   const operators::NodeRecord* node = model.detailed ? model.NodeOf(host) : nullptr;
   CsvRow row(*out, each.task->device);
-  row.Int(static_cast<int64_t>(host.model)).Int(model.TaskId(*each.task)).Int(each.task->stream);
+  row.Int(host.model).Int(model.TaskId(*each.task)).Int(each.task->stream);
   const AlikeCells own = each.alike < 0 ? CellsOf(model, of.tensors, host) : AlikeCells();
   const AlikeCells& cells = each.alike < 0 ? own : of.alike[each.alike];
   row.Raw(cells.names);
@@ -246,7 +246,7 @@ void AddCommunication(const SummaryRows& of, const OperatorRow& each, const std:
   const Model& model = of.model;
   const operators::CommunicationOp& op = *each.communication;
   CsvRow row(*out, op.device);
-  row.Int(static_cast<int64_t>(op.model)).Text(kNotKnown).Text(kNotKnown).Text(model.NameOf(op)).Text(model.TypeOf(op));
+  row.Int(op.model).Text(kNotKnown).Text(kNotKnown).Text(model.NameOf(op)).Text(model.TypeOf(op));
   row.Text(kNotKnown).Text("COMMUNICATION").Time(op.start_ns).Micros(each.duration());
   wait ? row.Decimals(*wait, 6) : row.Int(0);
   row.Int(0);

@@ -61,7 +61,7 @@ OperatorCsv StaticMemoryCsv(const Model& model) {
   for (const operators::PlannedMemory& planned : model.host.memory.planned) {
     CsvRow row(lines.emplace_back(), Place{});
     row.Text(planned.name == 0 ? "TOTAL" : model.host.NameOf(planned.name)).Text(model.host.GraphName(planned.graph));
-    row.Int(planned.graph).Int(static_cast<int64_t>(planned.life_begin)).Int(static_cast<int64_t>(planned.life_end));
+    row.Int(planned.graph).Int(planned.life_begin).Int(planned.life_end);
     row.Int(planned.bytes / 1024).End();
   }
   return OfLines("static_op_mem", "Op Name,Model Name,Graph ID,Node Index Start,Node Index End,Size(KB)", std::move(lines));
@@ -75,7 +75,7 @@ OperatorCsv FusedCsv(const Model& model) {
     std::vector<std::string> originals;
     for (const uint64_t original : fused.originals) originals.push_back(model.host.NameOf(original));
     CsvRow row(lines.emplace_back(), Place{});
-    row.Text(model.host.ModelName(*id)).Int(static_cast<int64_t>(*id)).Text(model.host.NameOf(fused.name));
+    row.Text(model.host.ModelName(*id)).Int(*id).Text(model.host.NameOf(fused.name));
     row.Text(fmt::format("{}", fmt::join(originals, ";")));
     for (const uint64_t bytes : fused.bytes) row.Text(ShortDecimal(KiB(static_cast<double>(bytes))));
     row.End();
@@ -152,8 +152,8 @@ OperatorCsv CpuNodeCsv(const Model& model) {
     for (const operators::CpuNode& node : cpu.records.nodes) {
       const int64_t start = cpu.clock(node.start);
       CsvRow row(lines.emplace_back(), device);
-      row.Time(start).Text(NameOf(model, model.HostOf(node))).Int(static_cast<int64_t>(node.compute_us));
-      row.Int(static_cast<int64_t>(node.copy_us));
+      row.Time(start).Text(NameOf(model, model.HostOf(node))).Int(node.compute_us);
+      row.Int(node.copy_us);
       row.Fixed3(static_cast<double>(cpu.clock(node.end) - start) / 1000).Int(node.dispatch_us);
       row.Fixed3(static_cast<double>(cpu.clock(node.after_run) - cpu.clock(node.submitted)) / 1000);
       row.Int(node.stream).Int(node.task).End();
@@ -170,7 +170,7 @@ OperatorCsv PipelineCsv(const Model& model) {
     for (const operators::PipelineRecord& record : cpu.records.pipeline) {
       CsvRow row(lines.emplace_back(), device);
       row.Time(cpu.monotonic(record.time_ns)).Text(record.action).Text(record.source);
-      row.Int(static_cast<int64_t>(record.buffered)).End();
+      row.Int(record.buffered).End();
     }
   }
   return OfLines("dp", "Timestamp(us),Action,Source,Cached Buffer Size", std::move(lines));
@@ -182,8 +182,8 @@ OperatorCsv QueueWaitCsv(const Model& model) {
     for (const operators::QueueWait& wait : cpu.records.waits) {
       CsvRow row(lines.emplace_back(), device);
       row.Text(!wait.name.empty() ? wait.name : wait.node == 1 ? "GetNext_dequeue_wait" : fmt::to_string(wait.node));
-      row.Int(static_cast<int64_t>(wait.start_us)).Int(static_cast<int64_t>(wait.end_us));
-      row.Int(static_cast<int64_t>(wait.queued)).End();
+      row.Int(wait.start_us).Int(wait.end_us);
+      row.Int(wait.queued).End();
     }
   }
   return OfLines("aicpu_mi", "Node Name,Start Time(us),End Time(us),Queue Size", std::move(lines));

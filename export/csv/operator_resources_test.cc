@@ -51,5 +51,19 @@ TEST(OperatorResources, TheNextFreeIsFoundByTime) {
             "host,N/A,2.0,5.000\t,4.0,0.0,0.0,0.0,0.0,NPU:0\nhost,N/A,1.0,1.000\t,3.0,0.0,0.0,0.0,0.0,NPU:0\n");
 }
 
+TEST(OperatorResources, NumbersOf64BitsHaveNoSign) {
+  constexpr uint64_t kMost = UINT64_MAX;
+  Model model(operators::HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  model.host.memory.planned = {{0, 2048, 3, kMost, 5}};
+  operators::DeviceCpu& cpu = model.cpu[1];
+  cpu.monotonic = [](uint64_t ns) { return static_cast<int64_t>(ns); };
+  cpu.records.pipeline = {{1000, kMost, "enqueue", "source"}};
+  cpu.records.waits = {{kMost - 2, kMost - 1, kMost, 1, {}}};
+  EXPECT_EQ(Csv(model, "static_op_mem"), "host,TOTAL,N/A,5,3,18446744073709551615,2\n");
+  EXPECT_EQ(Csv(model, "dp"), "1,1.000\t,enqueue,source,18446744073709551615\n");
+  EXPECT_EQ(Csv(model, "aicpu_mi"),
+            "1,GetNext_dequeue_wait,18446744073709551613,18446744073709551614,18446744073709551615\n");
+}
+
 }  // namespace
 }  // namespace profd::exporting::csv
