@@ -134,12 +134,11 @@ OperatorCsv ApiStatistic(const Model& model) {
     if (total.sum_ns < shortest) continue;
     const auto count = static_cast<double>(total.count);
     const double mean = static_cast<double>(total.sum_ns) / count;
-    const double variance = std::max(0.0, total.sum_squares / count - mean * mean) / 1e6;
     const auto micros = [](double ns) { return ShortDecimal(ns / 1000); };
     CsvRow row(lines.emplace_back(), Place{});
     row.Text(level).Text(name).Text(micros(static_cast<double>(total.sum_ns)));
     row.Int(static_cast<int64_t>(total.count)).Text(micros(mean)).Text(micros(static_cast<double>(total.min_ns)));
-    row.Text(micros(static_cast<double>(total.max_ns))).Text(ShortDecimal(variance)).End();
+    row.Text(micros(static_cast<double>(total.max_ns))).Text(ShortDecimal(total.Variance() / 1e6)).End();
   }
   return OfLines("api_statistic", "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance", std::move(lines));
 }

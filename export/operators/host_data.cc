@@ -108,9 +108,15 @@ void TextTable::Fill(const std::unordered_map<uint64_t, std::string>& texts) {
 void ApiTotal::Add(uint64_t ns) {
   ++count;
   sum_ns += ns;
-  sum_squares += static_cast<double>(ns) * static_cast<double>(ns);
+  sum_squares += Square{ns} * ns;
   min_ns = std::min(min_ns, ns);
   max_ns = std::max(max_ns, ns);
+}
+
+double ApiTotal::Variance() const {
+  const Square square = Square{sum_ns} * sum_ns;
+  const auto calls = static_cast<double>(count);
+  return (static_cast<double>(sum_squares - square / count) - static_cast<double>(square % count) / calls) / calls;
 }
 
 void HostData::Expect(const HostFile& file, uint64_t bytes) {
@@ -423,9 +429,7 @@ void HostData::NumberBatches() {
 
 std::map<std::pair<std::string, std::string>, ApiTotal> HostData::ApiTotals() const {
   std::map<std::pair<std::string, std::string>, ApiTotal> named;
-  // In one order, on which sums of real numbers depend.
-  const std::map<ApiKey, ApiTotal> sorted(totals_.begin(), totals_.end());
-  for (const auto& [key, total] : sorted) {
+  for (const auto& [key, total] : totals_) {
     const auto& [level, type, item] = key;
     Api api;
     api.level = level;

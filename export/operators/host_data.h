@@ -145,12 +145,14 @@ struct CaptureRecord {
 
 // All calls of one API together, in ns.
 struct ApiTotal {
+  __extension__ using Square = unsigned __int128;
   uint64_t count = 0;
   uint64_t sum_ns = 0;
-  double sum_squares = 0;
+  Square sum_squares = 0;  // a double of long calls would have lost what their variance is made of
   uint64_t min_ns = UINT64_MAX;
   uint64_t max_ns = 0;
   void Add(uint64_t ns);
+  double Variance() const;  // of all of them, not of a sample
 };
 
 // Numbers in decimal that stay where they are. Any thread.

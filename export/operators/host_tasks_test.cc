@@ -187,6 +187,16 @@ TEST(HostTasksTest, ManyLaunchesWithinOneCall) {
   }
 }
 
+TEST(ApiTotalTest, VarianceOfLongCalls) {
+  constexpr uint64_t k100s = 100'000'000'000;
+  ApiTotal total;
+  for (uint64_t i = 0; i < 7; ++i) total.Add(k100s + 1000 * i);
+  EXPECT_DOUBLE_EQ(total.Variance(), 4e6);  // of 0 to 6 it is 4
+  ApiTotal alike;
+  for (int i = 0; i < 3; ++i) alike.Add(k100s + 1);
+  EXPECT_EQ(alike.Variance(), 0);
+}
+
 // The end of a captured graph names its model and no stream.
 TEST(HostTasksTest, AGraphIsOverOnAllItsStreams) {
   constexpr uint16_t kNoStream = 65535;
