@@ -79,9 +79,14 @@ class Maker {
     task.host = host;
     task.info = info;
     task.context = row.context;
-    const Api& api = model_.host.apis[static_cast<size_t>(model_.HostOf(task).api)];
-    task.master = api.type == kMasterApi;
+    task.master = IsMaster(model_.host.apis[static_cast<size_t>(model_.HostOf(task).api)].type);
     made_.push_back({task, repeat});
+  }
+
+  // By the name of its type, else by the number that it has mostly had.
+  bool IsMaster(uint32_t type) const {
+    const std::string& name = model_.host.TypeName(kCommunicationLevel, type);
+    return name == "master" || (type == kMasterApi && name != "slave");
   }
 
   // By the start of the tasks. The group is the task's, else the operation's.

@@ -1,5 +1,7 @@
 """Communication of operator-level records against the plan they were written from (operator-data b.5, c)."""
 
+from unittest import mock
+
 import make_communication as made
 import run_tests
 from test_operators import OpenCase, expected_summary, short, us
@@ -79,6 +81,14 @@ class CommunicationTest(OpenCase):
         self.assertTrue(op.tasks)
         rows = self.export(dump).rows("op_summary")[1:]
         self.assertNotIn("COMMUNICATION", [row[7] for row in rows])
+
+    def test_master_tasks_are_known_by_the_name_of_their_type(self):
+        """The number of a type is that of a release: what it means is in the dictionary."""
+        with mock.patch.multiple(made, MASTER=made.SLAVE, SLAVE=0x10007):
+            dump = self.make()
+            for i in range(3):
+                dump.operation("hcom_allReduce_", "group_a", 20_000 + 2000 * i)
+            self.check(dump)
 
     def test_devices(self):
         dump = self.make(devices=(0, 1))
