@@ -14,9 +14,12 @@
 namespace profd::exporting::operators {
 namespace {
 
+// A context has 16 bits beside none, which is in the highest one of a stream: where streams have it (chips 15 and 16) no
+// task has a context.
 template <class Task>
 uint64_t JoinKey(const Task& task) {
-  return uint64_t{task.stream} << 48 | uint64_t{task.batch} << 32 | uint64_t{task.task} << 16 | (task.context & 0xFFFF);
+  const uint64_t none = task.context == kNoContext ? 0x8000 : 0;
+  return (task.stream ^ none) << 48 | uint64_t{task.batch} << 32 | uint64_t{task.task} << 16 | (task.context & 0xFFFF);
 }
 
 // What tasks of the host and of the device have in common.

@@ -266,6 +266,23 @@ TEST(ModelTest, DurationsAreMadeBeforeTimesAreCut) {
   EXPECT_EQ(model.rows[0].duration_ns(), 11.25);
 }
 
+// Its 16 bits are those of the number that stands for none.
+TEST(ModelTest, TheLargestContextIsNotTheTaskAroundIt) {
+  Model model(HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  DeviceTasks ran(false);
+  for (const uint32_t context : {kNoContext, 65535u, 0u}) {
+    OneLaunch::AddTask(&ran, context, 0);
+    HostTask& task = model.host_tasks.tasks.emplace_back();
+    task.stream = ran.tasks.back().stream;
+    task.task = ran.tasks.back().task;
+    task.context = context;
+  }
+  model.Join(0, std::move(ran), [](uint64_t count) { return ClockMap::CutTime{static_cast<int64_t>(count), 0}; }, 0, {});
+  EXPECT_EQ(model.ambiguous, 0u);
+  ASSERT_EQ(model.rows.size(), 3u);
+  for (int32_t i = 0; i < 3; ++i) EXPECT_EQ(model.rows[static_cast<size_t>(i)].host, i);
+}
+
 TEST(ModelTest, OfCollectivesOnlyAivKernelsAreOperators) {
   EXPECT_TRUE(IsOperator("AI_CPU", "add"));
   EXPECT_TRUE(IsOperator("COMMUNICATION", "AllReduceAivKernel"));
