@@ -22,10 +22,12 @@ constexpr uint8_t kMixAiv = 7;
 // The blocks of the other kind of core that ran within the task, at most so many.
 PmuCounts SumBlocks(const DeviceTasks& ran, const PmuRecord& main, const DeviceTask& task, uint32_t most, bool* any) {
   PmuCounts sum;
-  const auto [begin, end] = EqualRange(ran.block_pmu, KeyOf(main), [](const PmuRecord& b) { return KeyOf(b); });
+  const auto place = [](const PmuRecord& block) { return std::tuple(KeyOf(block), block.end); };
+  const auto begin = std::ranges::lower_bound(ran.block_pmu, std::tuple(KeyOf(main), task.start), {}, place);
+  const auto end = std::ranges::upper_bound(begin, ran.block_pmu.end(), std::tuple(KeyOf(main), task.end), {}, place);
   for (const PmuRecord& block : std::span(begin, end)) {
+    if (most == 0) break;
     if (block.sub_type != main.sub_type || block.vector_core != (main.sub_type == kMixAic)) continue;
-    if (block.end < task.start || block.end > task.end || most == 0) continue;
     --most;
     *any = true;
     const PmuCounts counts = ran.pmu_counts.Of(block);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -264,6 +265,45 @@ TEST(ModelTest, DurationsAreMadeBeforeTimesAreCut) {
   ASSERT_EQ(model.rows.size(), 1u);
   EXPECT_EQ(model.rows[0].end_ns - model.rows[0].start_ns, 12);
   EXPECT_EQ(model.rows[0].duration_ns(), 11.25);
+}
+
+// Those that end from the task's start to its end, as many as it has; without a look at those of all executions, which
+// would take minutes.
+TEST(ModelTest, BlocksOfManyExecutions) {
+  constexpr uint32_t kExecutions = 60'000;
+  Model model(HostData([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false), true);
+  HostTask& task = model.host_tasks.tasks.emplace_back();
+  task.context = 0;
+  task.mix_blocks = 2;
+  DeviceTasks ran(false);
+  const auto record = [](uint64_t end, uint32_t cycles, bool vector_core) {
+    PmuRecord made;
+    made.context = 0;
+    made.sub_type = 6;  // MIX_AIC
+    made.end = end;
+    made.counts[0] = cycles;
+    made.vector_core = vector_core;
+    return made;
+  };
+  for (uint64_t i = 1; i <= kExecutions; ++i) {
+    DeviceTask execution;
+    execution.start = 1000 * i;
+    execution.end = 1000 * i + 100;
+    execution.context = 0;
+    ran.tasks.push_back(execution);
+    ran.pmu.push_back(record(1000 * i + 50, 7, false));
+    ran.block_pmu.push_back(record(1000 * i - 1, 1000, true));
+    ran.block_pmu.push_back(record(1000 * i, 1, true));
+    for (const uint32_t cycles : {2u, 100u}) ran.block_pmu.push_back(record(1000 * i + 100, cycles, true));
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  model.Join(0, std::move(ran), [](uint64_t count) { return ClockMap::CutTime{static_cast<int64_t>(count), 0}; }, 0, {});
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  ASSERT_EQ(model.rows.size(), kExecutions);
+  for (const TaskRow& row : model.rows) {
+    ASSERT_GE(row.other_pmu, 0);
+    ASSERT_EQ(model.pmu_counts.Of(model.pmu[static_cast<size_t>(row.other_pmu)]).cycles, 3u);
+  }
 }
 
 // Its 16 bits are those of the number that stands for none.
