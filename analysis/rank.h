@@ -43,8 +43,8 @@ struct Operator {
   // Of its first execution.
   TextId input_types = kNoText;
   TextId output_shapes = kNoText;
-  // Of dumps and of MindSpore; else kNoText.
   TextId output_types = kNoText;
+  // Of dumps and of MindSpore; else kNoText.
   TextId input_formats = kNoText;
   TextId output_formats = kNoText;
   // Counters: shares of the core's time by Rank::ratio_names, weighted by the time of the executions that have them.

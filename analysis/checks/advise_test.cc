@@ -142,6 +142,29 @@ TEST_F(AdviseTest, TypesThatTheVersionHasOnTheAiCpuOnly) {
   EXPECT_THAT(advice_of(""), ::testing::Not(HasSubstr(" of INT16")));
 }
 
+// Equal makes BOOL and NonZero INT64, whatever their inputs are; other outputs are of the types of inputs (analysis 1.5).
+TEST_F(AdviseTest, OutputsHaveTypesThatTheVersionHasOnTheAiCpuOnly) {
+  Rank* const rank = Add(&run_, 20, 10);
+  const auto add = [rank](const char* type, const char* output) {
+    const int32_t number = rank->OperatorOf(rank->Text(type), rank->Text(type), rank->Text("AI_CPU"), kNoText);
+    rank->operators[static_cast<size_t>(number)].output_types = rank->Text(output);
+    rank->executions.push_back({60'000, 90'000, number, rank->executions[0].lane});
+  };
+  add("Equal", "BOOL;FLOAT");
+  add("NonZero", "INT32");
+  add("Add", "FLOAT;N/A;COMPLEX64");
+  const auto advice_of = [&](const char* version) {
+    rank->cann_version = version;
+    return Find("aicpu")["advice"].dump();
+  };
+  EXPECT_THAT(advice_of("7.0.RC1"), ::testing::AllOf(HasSubstr("Equal: with an output of FLOAT, CANN 7.0.RC1 may compute it on the AI CPU only; try bool."),
+                                                     HasSubstr("NonZero: with an output of INT32"), HasSubstr("try int64."), HasSubstr("Add: with an output of COMPLEX64"),
+                                                     ::testing::Not(HasSubstr("output of BOOL")), ::testing::Not(HasSubstr("output of N/A"))));
+  EXPECT_THAT(advice_of("7.0.0"), ::testing::AllOf(HasSubstr("Equal: with an output of FLOAT"), ::testing::Not(HasSubstr("NonZero: with an output")),
+                                                   ::testing::Not(HasSubstr("COMPLEX64"))));
+  EXPECT_THAT(advice_of("8.0.0"), ::testing::Not(HasSubstr("with an output of")));
+}
+
 // analysis 1.3: a hint to record more where free time is more than 10 %.
 TEST_F(AdviseTest, WhereOnlyTheDeviceWasRecordedTheHostShouldBe) {
   Rank* rank = Add(&run_, 60, 10);

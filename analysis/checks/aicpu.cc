@@ -33,12 +33,13 @@ bool HasWord(std::string_view words, std::string_view word) { return fmt::format
 
 bool IsFor(const Hint& hint, std::string_view type) { return HasWord(hint.types, Lower(type)); }
 
-// Input types that the AI Core of a CANN version has, by operator type in lower case (analysis 1.5). Versions that are in no
-// rule have none.
+// Types that the AI Core of a CANN version has, by operator type in lower case (analysis 1.5). Versions that are in no rule
+// have none.
 struct TypeRule {
   std::string_view versions;
   std::string_view operators;  // empty: all that no rule of the version names, nor kWithoutRule
-  std::string_view types;
+  std::string_view inputs;
+  std::string_view outputs = {};  // empty: those of inputs
 };
 constexpr std::string_view kOld = "7.0.RC1";
 constexpr std::string_view kNewer = "7.0.0 8.0.RC1";
@@ -46,18 +47,28 @@ constexpr std::string_view kWithoutRule = "cast tensorequal equal nonzero mul";
 constexpr std::array kTypeRules = {
     TypeRule{kOld, "", "float float32 float16 bool int32 uint32 int64 uint64 int8 uint8 int16 uint16 dt_bf16"},
     TypeRule{kOld, "cast", "float float32 float16 bool int32 uint32 int64 uint64 uint8 dt_bf16"},
-    TypeRule{kOld, "tensorequal", "float float32 float16 bool int32 int8 uint8"},
-    TypeRule{kOld, "equal", "float float32 float16 bool int32 int64 int8 uint8"},
-    TypeRule{kOld, "nonzero", "float16 bool dt_bf16"},
+    TypeRule{kOld, "tensorequal", "float float32 float16 bool int32 int8 uint8", "bool"},
+    TypeRule{kOld, "equal", "float float32 float16 bool int32 int64 int8 uint8", "bool"},
+    TypeRule{kOld, "nonzero", "float16 bool dt_bf16", "int64"},
     TypeRule{kOld, "mul", "float float32 float16 bool int32 uint32 int64 uint64 int8 uint8 dt_bf16"},
     TypeRule{kNewer, "", "float float32 float16 dt_bf16 float64 bool int32 int64 int8 uint8 int16 complex64 complex128"},
     TypeRule{kNewer, "cast", "float float32 float16 bool int32 uint32 int64 uint64 uint8 dt_bf16"},
-    TypeRule{kNewer, "tensorequal", "float float32 float16 dt_bf16 float64 bool int32 int8 uint8"},
-    TypeRule{kNewer, "equal", "float float32 float16 dt_bf16 float64 bool int32 int64 int8 uint8"},
+    TypeRule{kNewer, "tensorequal", "float float32 float16 dt_bf16 float64 bool int32 int8 uint8", "bool"},
+    TypeRule{kNewer, "equal", "float float32 float16 dt_bf16 float64 bool int32 int64 int8 uint8", "bool"},
     TypeRule{kNewer, "mul", "float float32 float16 dt_bf16 float64 bool int32 int64 int8 uint8 complex64"},
 };
 
-// Those of an operator's inputs that its version has not on the AI Core; each once.
+// `advice_on`: on a type of the list that is none of the known ones.
+template <class AdviceOn>
+void AddUnknown(std::string_view list, std::string_view known, const AdviceOn& advice_on, Finding* finding) {
+  for (std::string_view type; NextPart(&list, ';', &type);) {
+    if (type.empty() || type == "N/A" || HasWord(known, Lower(type))) continue;
+    const TranslatedText advice = advice_on(type);
+    if (std::ranges::find(finding->advice, advice) == finding->advice.end()) finding->advice.push_back(advice);
+  }
+}
+
+// Those of an operator's inputs and outputs that its version has not on the AI Core; each once.
 void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
   const std::string name = Lower(rank.TextOf(op.type));
   const auto is_for = [&](const TypeRule& rule) {
@@ -65,14 +76,15 @@ void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
   };
   const auto* const rule = std::ranges::find_if(kTypeRules, is_for);
   if (rank.cann_version.empty() || rule == kTypeRules.end()) return;
-  std::string_view rest = rank.TextOf(op.input_types);
-  for (std::string_view type; NextPart(&rest, ';', &type);) {
-    if (type.empty() || type == "N/A" || HasWord(rule->types, Lower(type))) continue;
-    const TranslatedText advice = Translate({"{0}: of {1}, CANN {2} may compute it on the AI CPU only; try {3}.", "{0}：CANN {2} 对 {1} 可能只能在 AI CPU 上计算；可尝试 {3}。"},
-                                            rank.TextOf(op.type), type, rank.cann_version, rule->types);
-    const bool is_known = std::ranges::any_of(finding->advice, [&](const TranslatedText& each) { return each.In(Language::kEnglish) == advice.In(Language::kEnglish); });
-    if (!is_known) finding->advice.push_back(advice);
-  }
+  const std::string_view outputs = rule->outputs.empty() ? rule->inputs : rule->outputs;
+  AddUnknown(rank.TextOf(op.input_types), rule->inputs, [&](std::string_view type) {
+    return Translate({"{0}: of {1}, CANN {2} may compute it on the AI CPU only; try {3}.", "{0}：CANN {2} 对 {1} 可能只能在 AI CPU 上计算；可尝试 {3}。"},
+                     rank.TextOf(op.type), type, rank.cann_version, rule->inputs);
+  }, finding);
+  AddUnknown(rank.TextOf(op.output_types), outputs, [&](std::string_view type) {
+    return Translate({"{0}: with an output of {1}, CANN {2} may compute it on the AI CPU only; try {3}.", "{0}：输出为 {1} 时，CANN {2} 可能只能在 AI CPU 上计算；可尝试 {3}。"},
+                     rank.TextOf(op.type), type, rank.cann_version, outputs);
+  }, finding);
 }
 
 }  // namespace

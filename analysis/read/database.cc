@@ -138,9 +138,10 @@ class DatabaseReader {
     // Older writers have other names.
     const std::string blocks = database_.HasColumn("COMPUTE_TASK_INFO", "blockNum") ? "i.blockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "blockDim") ? "i.blockDim" : "NULL";
     const std::string mixed = database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockNum") ? "i.mixBlockNum" : database_.HasColumn("COMPUTE_TASK_INFO", "mixBlockDim") ? "i.mixBlockDim" : "NULL";
+    const std::string_view types = database_.HasColumn("COMPUTE_TASK_INFO", "outputDataTypes") ? "i.outputDataTypes" : "NULL";
     Run(fmt::format("SELECT t.startNs, t.endNs, t.streamId, i.name, i.opType, i.taskType, i.inputShapes, i.inputDataTypes, "
-                    "i.outputShapes, t.connectionId, {}, {}, t.taskType FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
-                    "WHERE t.deviceId = {} AND {} ORDER BY t.startNs", blocks, mixed, device, IsTimed("t.")),
+                    "i.outputShapes, t.connectionId, {}, {}, t.taskType, {} FROM TASK t JOIN COMPUTE_TASK_INFO i ON i.globalTaskId = t.globalTaskId "
+                    "WHERE t.deviceId = {} AND {} ORDER BY t.startNs", blocks, mixed, types, device, IsTimed("t.")),
         [this](const Row& row) {
           if (!IsOperator(Name(row.Int(5)), Name(row.Int(3)))) return;
           const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), UnquotedName(row.Int(6)));
@@ -148,6 +149,7 @@ class DatabaseReader {
           if (made.input_types == kNoText) {
             made.input_types = UnquotedName(row.Int(7));
             made.output_shapes = UnquotedName(row.Int(8));
+            if (!row.IsNull(13)) made.output_types = UnquotedName(row.Int(13));
           }
           launches_[row.Int(9)].push_back(static_cast<uint32_t>(rank_->executions.size()));
           rank_->executions.push_back({row.Time(0), row.Time(1), op,

@@ -114,6 +114,7 @@ class KernelReader {
     in_shapes_ = file.Column({"Input Shapes"});
     in_types_ = file.Column({"Input Data Types"});
     out_shapes_ = file.Column({"Output Shapes"});
+    out_types_ = file.Column({"Output Data Types"});
     state_ = file.Column({"OP State"});
     blocks_ = file.Column({"Block Dim", "Block Num"});
     mix_blocks_ = file.Column({"Mix Block Dim", "Mix Block Num"});
@@ -181,6 +182,7 @@ class KernelReader {
     if (op->input_types == kNoText) {
       op->input_types = rank_.Text(Unquoted(file.Field(in_types_)));
       op->output_shapes = rank_.Text(Unquoted(file.Field(out_shapes_)));
+      op->output_types = rank_.Text(Unquoted(file.Field(out_types_)));
     }
     for (const auto& [number, us] : unit_values_) Rank::AddTo(&op->unit_ns, number, us * 1000);
     for (const auto& [number, ratio] : ratio_values_) Rank::AddTo(&op->ratio_ns, number, ratio * ns);
@@ -190,7 +192,7 @@ class KernelReader {
   Rank& rank_;
   std::set<int>* devices_;  // that the rows are of
   std::vector<Collective>* communication_;
-  int name_, type_, core_, start_, duration_, stream_, device_, in_shapes_, in_types_, out_shapes_, state_, blocks_, mix_blocks_;
+  int name_, type_, core_, start_, duration_, stream_, device_, in_shapes_, in_types_, out_shapes_, out_types_, state_, blocks_, mix_blocks_;
   Columns ratios_;  // of ratio_names
   Columns units_;   // of unit_names
   Values ratio_values_;  // of the record

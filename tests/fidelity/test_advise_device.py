@@ -19,6 +19,11 @@ class AdviseDevice(AdviseCase):
         rows = self.kernels(("a", "Index", "AI_CPU", 5, 0.9, "static", "F"), ("hcom_allReduce__1_0_1", "hcom_allReduce_", "HCCL", 20, 0, "N/A", "N/A"))
         self.assertIn("aicpu", found(self.run_of([], name="hccl", kernel_details__csv=rows)))
         self.assertNotIn("aicpu", found(self.run_of([], name="short", kernel_details__csv=rows.replace(",20,", ",19,"))))
+        # CANN 7.0.RC1 makes BOOL of Equal on the AI Core (analysis 1.5).
+        rows = f'Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Data Types,Output Data Types\na,Equal,AI_CPU,{BEGIN},20,"""FLOAT;FLOAT""","""FLOAT"""\n'
+        typed = self.run_of([], name="typed", kernel_details__csv=rows)
+        self.write("typed", "r0_ascend_pt", "profiler_info_0.json", text='{"cann_version": "7.0.RC1"}')
+        self.assertTrue(any(line.startswith("Equal: with an output of FLOAT") for line in found(typed)["aicpu"]["advice"]))
         kinds = ("Index", "IndexPutV2", "NonZero", "ArgMin")
         rows = self.kernels(*[(f"n{i}", kind, "AI_CPU", 20, 0.9, "static", "FLOAT") for i, kind in enumerate(kinds + ("Unique",))])
         advice = found(self.run_of([], name="e", kernel_details__csv=rows))["aicpu"]["advice"]

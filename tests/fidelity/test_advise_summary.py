@@ -99,11 +99,11 @@ class Summary(AdviseCase):
         db.close()
         self.assertEqual(round(parts(folder)["uncovered communication: wait"][0] * 1000), 310)
 
-    def database(self, name, blocks=24, size=1025, columns=("blockNum", "mixBlockNum")):
+    def database(self, name, blocks=24, size=1025, columns=("blockNum", "mixBlockNum"), core="AI_CORE"):
         folder = os.path.join(self.folder, name, "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
         os.makedirs(folder)
         self.device(name, 24, 48)
-        texts = ["k", "Mul", "AI_CORE", "hcom_a", "Memcpy", "group", "KERNEL", "static"]
+        texts = ["k", "Mul", core, "hcom_a", "Memcpy", "group", "KERNEL", "static"]
         with sqlite3.connect(os.path.join(folder, "ascend_pytorch_profiler_0.db")) as db:
             db.executescript(f"""CREATE TABLE STRING_IDS (id, value); CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);
                 CREATE TABLE TASK (startNs, endNs, deviceId, connectionId, globalTaskId, globalPid, taskType, contextId, streamId, taskId, modelId);
@@ -124,6 +124,9 @@ class Summary(AdviseCase):
         got = self.assert_limit("block_dim", self.database("a"), self.database("b", blocks=25), "low", rows=1)
         self.assertEqual(got["table"]["rows"][0][:6], ["Mul", "k", "AI_CORE", 25, 1, 0.5])
         self.assertIn("block_dim", found(self.database("older", blocks=25, columns=("blockDim", "mixBlockDim"))))
+        typed = self.database("typed", core="AI_CPU")
+        self.write("typed", "r0_ascend_pt", "profiler_info_0.json", text='{"cann_version": "7.0.0"}')
+        self.assertTrue(any(line.startswith("Mul: with an output of static") for line in found(typed)["aicpu"]["advice"]))
         got = self.assert_limit("byte_alignment", self.database("c", size=1024), self.database("d"), "high", rows=1)
         self.assertEqual(got["table"]["rows"][0], ["hcom_a", 1025, 2, 2, 1025 / 2000])
 
