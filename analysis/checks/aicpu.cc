@@ -91,7 +91,7 @@ void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
 
 std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   const Rank& rank = input.rank;
-  int64_t all_ns = 0;
+  int64_t all_ns = rank.communication_rows_ns;
   int64_t cpu_ns = 0;
   int64_t longest_ns = rank.longest_communication_ns;
   std::map<int32_t, std::pair<uint64_t, int64_t>> by_operator;  // calls and time
@@ -117,7 +117,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   finding.priority = PriorityOf(cpu_ms, all_ms, input.limits);
   finding.cost_ms = PerStep(rank, cpu_ms);
   finding.title = Text("Operators on the AI CPU", "在 AI CPU 上运行的算子");
-  finding.evidence = Translate({"{:operator} ran {:.3f} ms on the AI CPU, {:.1f} % of all operators' time", "{} 个算子在 AI CPU 上运行 {:.3f} ms，占全部算子耗时的 {:.1f} %"}, Counted{by_operator.size()}, cpu_ms,
+  finding.evidence = Translate({"{:operator} ran {:.3f} ms on the AI CPU, {:.1f} % of the time of all tasks", "{} 个算子在 AI CPU 上运行 {:.3f} ms，占全部任务耗时的 {:.1f} %"}, Counted{by_operator.size()}, cpu_ms,
                          all_ms > 0 ? cpu_ms / all_ms * 100 : 0.0);
   finding.advice = {Text("Replace them by operators that the AI Core has, or use types that it has.", "替换为 AI Core 支持的算子，或使用其支持的数据类型。")};
   finding.columns = {"type", "name", "calls", "total_ms", "input_types"};

@@ -19,6 +19,10 @@ class AdviseDevice(AdviseCase):
         rows = self.kernels(("a", "Index", "AI_CPU", 5, 0.9, "static", "F"), ("hcom_allReduce__1_0_1", "hcom_allReduce_", "HCCL", 20, 0, "N/A", "N/A"))
         self.assertIn("aicpu", found(self.run_of([], name="hccl", kernel_details__csv=rows)))
         self.assertNotIn("aicpu", found(self.run_of([], name="short", kernel_details__csv=rows.replace(",20,", ",19,"))))
+        # Its share is of the time of all tasks, those of communication too (analysis 1.2): 5 of 100 us, and of 101.
+        for name, us, priority in (("five", 95, "high"), ("less", 96, "medium")):
+            of = self.run_of([], name=name, kernel_details__csv=rows.replace(",20,", f",{us},"))
+            self.assertEqual(found(of)["aicpu"]["priority"], priority)
         # CANN 7.0.RC1 makes BOOL of Equal on the AI Core (analysis 1.5).
         rows = f'Name,Type,Accelerator Core,Start Time(us),Duration(us),Input Data Types,Output Data Types\na,Equal,AI_CPU,{BEGIN},20,"""FLOAT;FLOAT""","""FLOAT"""\n'
         typed = self.run_of([], name="typed", kernel_details__csv=rows)
@@ -137,6 +141,12 @@ class AdviseDevice(AdviseCase):
         for op in ("x_varlen", "aclnnFlashAttentionVarLenScore", "x_Varlen"):
             self.assertEqual(attention("4095,2,512", op=op, aic_mte2=0.9)[0], "bound")
         vector = lambda **more: verdict("Add", "AI_VECTOR_CORE", "1,1", **more)
+        # 1 % of the time of all tasks: 10 us beside 990, and beside 991.
+        for us, rows in ((990, 1), (991, 0)):
+            text = (f"Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Output Shapes,aiv_vec_ratio\n"
+                    f"a,Add,static,AI_VECTOR_CORE,{BEGIN},10,1,1,0.5\nhcom_allReduce__1_0_1,hcom_allReduce_,N/A,COMMUNICATION,{BEGIN + 100},{us},1,1,N/A\n")
+            got = found(self.run_of([], name=f"share{us}", kernel_details__csv=text)).get("ai_core_performance", {"table": {"rows": []}})
+            self.assertEqual(len(got["table"]["rows"]), rows)
         self.assertEqual(vector(aiv_vec=0.5, aiv_mte2=0.3, aiv_mte3=0.1), ["bound", "vec, mte2 and mte3", None])
         self.assertEqual(vector(aiv_vec=0.1, aiv_mte2=0.7, aiv_mte3=0), ["bound", "mte2", None])
         self.assertEqual(vector(aiv_vec=0.1, aiv_mte2=0.6, aiv_mte3=0.1), ["improvable", "", 0.6])
