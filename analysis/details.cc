@@ -23,7 +23,7 @@ size_t BytesOf(const Rank& rank) {
   size_t bytes = BytesIn(rank.executions) + BytesIn(rank.communication_at) + BytesIn(rank.slices) + BytesIn(rank.flows) + BytesIn(rank.transfers) +
                  BytesIn(rank.blocks) + rank.stacks.size() * kOfStack + BytesIn(rank.operators);
   for (const Intervals& intervals : rank.overlap) bytes += BytesIn(intervals);
-  for (const Operator& op : rank.operators) bytes += BytesIn(op.ratio_ns) + BytesIn(op.unit_ns);
+  for (const Operator& op : rank.operators) bytes += BytesIn(op.ratio_ns) + BytesIn(op.ratio_sums) + BytesIn(op.unit_ns);
   for (const auto& [name, samples] : rank.memory) bytes += BytesIn(samples);
   for (const auto& series : rank.hardware) bytes += BytesIn(series->points);
   return bytes;

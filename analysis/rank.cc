@@ -21,6 +21,16 @@ Shares SharesOf(const exporting::operators::StepShare& share) {
   return shares;
 }
 
+void Operator::AddRatio(size_t number, double ratio, double ns) {
+  Rank::AddTo(&ratio_ns, number, ratio * ns);
+  Rank::AddTo(&ratio_sums, number, ratio);
+}
+
+void Operator::EndRatios(double ns) {
+  counted_ns += ns;
+  ++counted;
+}
+
 void ExecutionTimes::Add(int64_t ns) {
   ++count;
   total_ns += ns;

@@ -50,11 +50,22 @@ struct Operator {
   // Counters: shares of the core's time by Rank::ratio_names, weighted by the time of the executions that have them.
   std::vector<double> ratio_ns;
   double counted_ns = 0;
+  // The same, of each execution as much.
+  std::vector<double> ratio_sums;
+  uint64_t counted = 0;
   // Times by Rank::unit_names, of all executions together.
   std::vector<double> unit_ns;
 
   // 0: it was not counted.
   double Ratio(size_t number) const { return number < ratio_ns.size() && counted_ns > 0 ? ratio_ns[number] / counted_ns : 0; }
+  // Where each execution counts as much; of a run from a store, which lacks these sums, by time.
+  double MeanRatio(size_t number) const {
+    if (counted == 0) return Ratio(number);
+    return number < ratio_sums.size() ? ratio_sums[number] / static_cast<double>(counted) : 0;
+  }
+  // One of the ratios of an execution, and that all of them were added.
+  void AddRatio(size_t number, double ratio, double ns);
+  void EndRatios(double ns);
 };
 
 // Not recorded.

@@ -49,7 +49,7 @@ class Looker {
   double Ratio(const Operator& op, std::string_view name) const {
     double most = 0;
     for (size_t i = 0; i < rank_.ratio_names.size(); ++i) {
-      if (rank_.ratio_names[i] == name) most = std::max(most, op.Ratio(i));
+      if (rank_.ratio_names[i] == name) most = std::max(most, op.MeanRatio(i));
     }
     return most;
   }

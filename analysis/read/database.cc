@@ -202,9 +202,9 @@ class DatabaseReader {
           const std::string_view unit = name == "aic_total" ? "aicore" : name == "aiv_total" ? "aiv" : name;
           if (is_time) return Rank::AddTo(&made.unit_ns, Rank::NumberIn(&rank_->unit_names, unit), *value);
           const size_t index = Rank::NumberIn(&rank_->ratio_names, name);
-          Rank::AddTo(&made.ratio_ns, index, *value * row.Real(5));
+          made.AddRatio(index, *value, row.Real(5));
           // A task has a row for each ratio, of some the first one not.
-          if (counted.emplace(op, row.Int(8)).second) made.counted_ns += row.Real(5);
+          if (counted.emplace(op, row.Int(8)).second) made.EndRatios(row.Real(5));
         });
   }
 

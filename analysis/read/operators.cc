@@ -170,7 +170,7 @@ class OperatorReader {
     const auto ns = static_cast<double>(row.end_ns - row.start_ns);
     const double mhz = model_.device_pmu.at(row.device).mhz;
     for (size_t i = 0; i < cores->size(); ++i) AddRatios((*cores)[i], i == 1, mhz, ns, &made);
-    made.counted_ns += ns;
+    made.EndRatios(ns);
   }
 
   // -1: it is not shown.
@@ -237,7 +237,7 @@ class OperatorReader {
         ratio.index = Rank::NumberIn(&rank_.ratio_names, ratio.name);
         ratio.unit = Rank::NumberIn(&rank_.unit_names, ratio.name);
       }
-      Rank::AddTo(&op->ratio_ns, *ratio.index, *value * ns);
+      op->AddRatio(*ratio.index, *value, ns);
       Rank::AddTo(&op->unit_ns, ratio.unit, *value * counted.time_us * 1000);
     }
     // Its time in all, as the vendor's tables call it.

@@ -186,8 +186,8 @@ class KernelReader {
       op->output_types = rank_.Text(Unquoted(file.Field(out_types_)));
     }
     for (const auto& [number, us] : unit_values_) Rank::AddTo(&op->unit_ns, number, us * 1000);
-    for (const auto& [number, ratio] : ratio_values_) Rank::AddTo(&op->ratio_ns, number, ratio * ns);
-    if (!ratio_values_.empty()) op->counted_ns += ns;
+    for (const auto& [number, ratio] : ratio_values_) op->AddRatio(number, ratio, ns);
+    if (!ratio_values_.empty()) op->EndRatios(ns);
   }
 
   Rank& rank_;

@@ -391,8 +391,19 @@ class KnownAdvice(unittest.TestCase):
                     improvement = line.split("Optimization Space: ")[1].rstrip("%") if "Optimization Space: " in line else None
                     fits = [row for row in rows if row[1] == verdicts[kind] and row[5] == name and f"Op shape: {row[8]} " in line]
                     self.assertEqual(len(fits), 1, line)
-                    if improvement is not None:  # weighted by time here
-                        self.assertAlmostEqual(fits[0][3] * 100, float(improvement), delta=0.05)
+                    if improvement is not None:
+                        self.assertAlmostEqual(fits[0][3] * 100, float(improvement), places=2)
+
+    def test_core_performance_beside_communication(self):
+        """Types of vector operators are looked at by their share of all tasks: in a real run collectives take most."""
+        want = read_json(SHARED_DATA, "pytorch", "pt_text_level1", "answers.json")["values"]
+        for number in range(2):
+            got = found(os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt"))
+            sheet = "Vector Operator Perf Analysis"
+            rows = want[f"rank{number}"]["sheets_as_reported"][sheet]["rows"]
+            self.check_sheet(sheet, rows, got)
+            listed = sum(len(list(filter(None, text.split("\n")))) for _, text in rows)
+            self.assertEqual(sum(row[0] == "vector" for row in got["ai_core_performance"]["table"]["rows"]), listed)
 
     def test_api_compare(self):
         rank = lambda number: os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt")

@@ -141,6 +141,10 @@ class AdviseDevice(AdviseCase):
         for op in ("x_varlen", "aclnnFlashAttentionVarLenScore", "x_Varlen"):
             self.assertEqual(attention("4095,2,512", op=op, aic_mte2=0.9)[0], "bound")
         vector = lambda **more: verdict("Add", "AI_VECTOR_CORE", "1,1", **more)
+        # The mean of two calls, of which one is longer: 0.7 (analysis 1.6).
+        text = "Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Output Shapes,aiv_mte2_ratio\n"
+        text += "".join(f"a,Add,static,AI_VECTOR_CORE,{BEGIN + 1000 * i},{us},1,1,{ratio}\n" for i, (us, ratio) in enumerate(((10, 0.8), (90, 0.6))))
+        self.assertEqual(found(self.run_of([], name="mean", kernel_details__csv=text))["ai_core_performance"]["table"]["rows"][0][1:3], ["bound", "mte2"])
         # 1 % of the time of all tasks: 10 us beside 990, and beside 991.
         for us, rows in ((990, 1), (991, 0)):
             text = (f"Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Input Shapes,Output Shapes,aiv_vec_ratio\n"
