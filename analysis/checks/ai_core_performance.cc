@@ -160,7 +160,7 @@ struct Row {
 std::vector<Row> RowsOf(const Rank& rank, const Looker& looker) {
   std::vector<Group> groups(rank.operators.size());
   std::map<TextId, double> types;  // ns
-  auto all_ns = static_cast<double>(rank.communication_rows_ns);
+  auto all_ns = static_cast<double>(rank.communication_sum_ns);
   for (const Execution& each : rank.executions) {
     Group& group = groups[static_cast<size_t>(each.op)];
     const auto ns = static_cast<double>(each.end_ns - each.start_ns);

@@ -91,7 +91,7 @@ void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
 
 std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   const Rank& rank = input.rank;
-  int64_t all_ns = rank.communication_rows_ns;
+  int64_t all_ns = rank.communication_sum_ns;
   int64_t cpu_ns = 0;
   int64_t longest_ns = rank.longest_communication_ns;
   std::map<int32_t, std::pair<uint64_t, int64_t>> by_operator;  // calls and time

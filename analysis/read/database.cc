@@ -227,6 +227,7 @@ class DatabaseReader {
           made.elapse_ms = Ms(row.Time(4) - row.Time(3));
           communication_.push_back({row.Time(3), row.Time(4)});
           rank_->longest_communication_ns = std::max(rank_->longest_communication_ns, row.Time(4) - row.Time(3));
+          rank_->communication_sum_ns = BoundedTime(rank_->communication_sum_ns + row.Time(4) - row.Time(3));
           rank_->slices.push_back({row.Time(3), row.Time(4), made.name,
                                    rank_->LaneOf("Communication", fmt::format("Group {}", rank_->TextOf(made.group)))});
         });

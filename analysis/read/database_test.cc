@@ -332,7 +332,8 @@ TEST_F(DatabaseTest, MarkedCollectionsOfGarbage) {
 TEST_F(DatabaseTest, LongestOperationOfCommunication) {
   Add("CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType);"
       "INSERT INTO COMMUNICATION_OP VALUES (0, 10, 30, 1, 1, 1, 2), (0, 50, 90, 1, 1, 2, 2);");
-  EXPECT_EQ(Read().longest_communication_ns, 40);
+  const Rank& rank = Read();
+  EXPECT_EQ(std::pair(rank.longest_communication_ns, rank.communication_sum_ns), std::pair(int64_t{40}, int64_t{60}));
 }
 
 // operator-data d.4: srcRank is the rank's own number, dstRank the other's; 2^32-1: none.

@@ -113,7 +113,7 @@ class OperatorReader {
     for (const auto& op : model_.communication.ops) {
       if (!op.shown || !Has(op.device)) continue;
       rank_.longest_communication_ns = std::max(rank_.longest_communication_ns, op.end_ns - op.start_ns);
-      rank_.communication_rows_ns = BoundedTime(rank_.communication_rows_ns + op.end_ns - op.start_ns);
+      rank_.communication_sum_ns = BoundedTime(rank_.communication_sum_ns + op.end_ns - op.start_ns);
       rank_.slices.push_back({op.start_ns, op.end_ns, rank_.Text(model_.NameOf(op)),
                               rank_.LaneOf("Communication", fmt::format("Group {}", op.group))});
     }

@@ -134,7 +134,7 @@ class KernelReader {
     // Those are no executions of an operator, but all of communication.
     if (core == "HCCL" || core == "COMMUNICATION" || core == "HCCL_AICPU") {
       rank_.longest_communication_ns = std::max(rank_.longest_communication_ns, *length);
-      rank_.communication_rows_ns = BoundedTime(rank_.communication_rows_ns + *length);
+      rank_.communication_sum_ns = BoundedTime(rank_.communication_sum_ns + *length);
       rank_.communication_at.push_back(static_cast<uint32_t>(rank_.executions.size()));
       // Kernels that an operation is made of are such rows, too.
       const std::string_view name = file.Field(name_);

@@ -71,7 +71,7 @@ class StoredTables : public FakeServer {
 
 const std::map<std::string, std::string> kStored = {
     {"loads", R"([["3", 3, "7", 0, "node", "dump", "/d", "5"]])"},
-    {"facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"], ["7", "longest_communication_ns", "77"], ["7", "communication_rows_ns", "78"], ["7", "shares_of_intervals", "true"]])"},
+    {"facts", R"([["7", "lanes", "[[\"CANN\", \"Thread 1\"]]"], ["7", "longest_communication_ns", "77"], ["7", "communication_sum_ns", "78"], ["7", "shares_of_intervals", "true"]])"},
     {"operators", R"([["7", 0, "op", "Type", "AI_CORE", "", "", "", [], 0, [], 1, 5, 5, 5, "NUMBER_TYPE_INT32", "NCHW;NCHW", "NHWC"]])"},
     {"kernels", R"([["7", 1000, 3000, 0, 0, 8, 0, [0], 0, "AI_CORE"]])"},
     {"slices", R"([["7", 0, 500, 1000, 0, "launch", "", 1]])"},
@@ -101,7 +101,7 @@ TEST(StoreFetch, RowsThatAreOneRun) {
   ASSERT_EQ(run->ranks.at(0)->slices.size(), 1u);
   EXPECT_TRUE(run->ranks.at(0)->slices[0].is_operator);
   EXPECT_EQ(run->ranks.at(0)->longest_communication_ns, 77);
-  EXPECT_EQ(run->ranks.at(0)->communication_rows_ns, 78);
+  EXPECT_EQ(run->ranks.at(0)->communication_sum_ns, 78);
   EXPECT_TRUE(run->ranks.at(0)->shares_of_intervals);
   EXPECT_EQ(run->ranks.at(0)->flows.size(), 1u);
   ASSERT_EQ(run->ranks.at(0)->waits.size(), 1u);

@@ -108,7 +108,7 @@ constexpr auto kFacts = std::to_array<Fact>({
     {"vector_cores", [](const std::string& value, Rank* rank) { rank->vector_cores = NumberOf<int>(value); }},
     {"core_mhz", [](const std::string& value, Rank* rank) { rank->core_mhz = NumberOf<double>(value); }},
     {"longest_communication_ns", [](const std::string& value, Rank* rank) { rank->longest_communication_ns = NumberOf<int64_t>(value); }},
-    {"communication_rows_ns", [](const std::string& value, Rank* rank) { rank->communication_rows_ns = NumberOf<int64_t>(value); }},
+    {"communication_sum_ns", [](const std::string& value, Rank* rank) { rank->communication_sum_ns = NumberOf<int64_t>(value); }},
     {"groups", TakeGroups},
     {"parallel_sizes", TakeParallelSizes},
     {"parallel_index", TakeParallelIndex},

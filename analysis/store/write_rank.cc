@@ -43,7 +43,7 @@ void WriteFacts(const Rank& rank, RowBlocks* blocks) {
   if (rank.vector_cores != 0) json("vector_cores", rank.vector_cores);
   if (rank.core_mhz != 0) json("core_mhz", rank.core_mhz);
   if (rank.longest_communication_ns != 0) json("longest_communication_ns", rank.longest_communication_ns);
-  if (rank.communication_rows_ns != 0) json("communication_rows_ns", rank.communication_rows_ns);
+  if (rank.communication_sum_ns != 0) json("communication_sum_ns", rank.communication_sum_ns);
   if (!rank.groups.empty()) json("groups", GroupsJson(rank));
   if (!rank.parallel_sizes.empty()) json("parallel_sizes", rank.parallel_sizes);
   if (rank.parallel_index) json("parallel_index", *rank.parallel_index);

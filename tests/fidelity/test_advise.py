@@ -396,14 +396,15 @@ class KnownAdvice(unittest.TestCase):
 
     def test_core_performance_beside_communication(self):
         """Types of vector operators are looked at by their share of all tasks: in a real run collectives take most."""
-        want = read_json(SHARED_DATA, "pytorch", "pt_text_level1", "answers.json")["values"]
-        for number in range(2):
-            got = found(os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt"))
-            sheet = "Vector Operator Perf Analysis"
-            rows = want[f"rank{number}"]["sheets_as_reported"][sheet]["rows"]
-            self.check_sheet(sheet, rows, got)
-            listed = sum(len(list(filter(None, text.split("\n")))) for _, text in rows)
-            self.assertEqual(sum(row[0] == "vector" for row in got["ai_core_performance"]["table"]["rows"]), listed)
+        sheet = "Vector Operator Perf Analysis"
+        for form in ("pt_text_level1", "pt_db_level1"):
+            want = read_json(SHARED_DATA, "pytorch", form, "answers.json")["values"]
+            for number in range(2):
+                rows = want[f"rank{number}"]["sheets_as_reported"][sheet]["rows"]
+                got = found(os.path.join(SHARED_DATA, "pytorch", form, f"rank{number}_ascend_pt"))
+                self.check_sheet(sheet, rows, got)
+                listed = sum(len(list(filter(None, text.split("\n")))) for _, text in rows)
+                self.assertEqual(sum(row[0] == "vector" for row in got["ai_core_performance"]["table"]["rows"]), listed)
 
     def test_api_compare(self):
         rank = lambda number: os.path.join(SHARED_DATA, "pytorch", "pt_text_level1", f"rank{number}_ascend_pt")
