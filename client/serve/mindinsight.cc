@@ -218,12 +218,22 @@ Json TimelineSummary(const RankQuery& asked) {
           {"num_of_ops", timeline["operators"]}, {"op_exe_times", timeline["executions"]}};
 }
 
+// Where its first operator starts, which MindInsight looks for so (analysis 4.2); without one where anything does.
+int64_t TimeZeroOf(const Rank& rank) {
+  int64_t first = INT64_MAX;
+  for (const analysis::Execution& each : rank.executions) {
+    const bool counts = !rank.TextOf(rank.operators[static_cast<size_t>(each.op)].name).starts_with("assign");
+    if (counts) first = std::min(first, each.start_ns);
+  }
+  return first == INT64_MAX ? analysis::BeginOf(rank) : first;
+}
+
 // Operators of the AI CPU are not in it: their times are on a clock of their own.
 Json TimelineEvents(const RankQuery& asked) {
   constexpr size_t kMostEvents = 200'000;
   constexpr int kReducePid = 10'000;  // analysis 4.4
   const Rank& rank = asked.rank;
-  const int64_t begin = analysis::BeginOf(rank);
+  const int64_t begin = TimeZeroOf(rank);
   Json events = Json::array();
   size_t most = kMostEvents / 2;  // of reduces; the rest is for executions
   const auto add = [&](std::string_view name, std::string_view thread, const analysis::Interval& span, int pid, Json args) {

@@ -121,6 +121,24 @@ TEST_F(MindInsightTest, StreamsOfReducesByTheirNumber) {
   EXPECT_EQ(events[3]["args"], Json::parse(R"({"type": "Mul", "fullname": "Default/Mul-op1", "input_0": {"shape": "2,3"}, "input_1": {"shape": "4"}, "output_0": {"shape": "5"}})"));
 }
 
+// Steps may begin before it, and what assigns does not count (analysis 4.2).
+TEST_F(MindInsightTest, TheTimelineBeginsWithTheFirstOperator) {
+  analysis::Step step{1, 1'000, 90'000, 2'000, 80'000, {}};
+  step.reduces.push_back({rank().Text("stream_7_parallel_0"), 30'000, 40'000});
+  rank().steps.push_back(step);
+  const int32_t lane = rank().LaneOf("Ascend Hardware", "Stream 9");
+  for (const auto& [name, start] : {std::pair("assign_1", 10'000), std::pair("Default/Mul-op1", 20'000), std::pair("Default/Mul-op2", 50'000)}) {
+    const int32_t op = rank().OperatorOf(rank().Text(name), rank().Text("Mul"), rank().Text("AI_CORE"));
+    rank().executions.push_back({start, start + 5'000, op, lane});
+  }
+  const Json events = Ask("timeline", {});
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[0]["ts"], 10.0);
+  EXPECT_EQ(events[1]["ts"], -10.0);
+  EXPECT_EQ(events[2]["ts"], 0.0);
+  EXPECT_EQ(events[3]["ts"], 30.0);
+}
+
 // Analysis 4.2 and 4.5.
 TEST_F(MindInsightTest, WhatIsNotThereIsAnError) {
   rank().steps.push_back({1, 0, 10'000'000, 0, 8'000'000, {}});
