@@ -13,28 +13,31 @@ namespace {
 // A sequence of operators of the framework that one API of the NPU does faster (analysis 1.7). Steps are parted by
 // blanks: "a|b" one of them, a trailing '?' it may be missing, "mul{0,2}" so many of them.
 struct Rule {
+  std::string_view since;  // of kVersions
   std::string_view api;
   std::string_view pattern;
   bool in_any_order = false;
 };
+// Of CANN, by the time of their release; each has the rules of those before.
+constexpr std::array<std::string_view, 7> kVersions = {"6.3.RC2", "7.0.RC1", "7.0.0", "8.0.RC1", "8.0.RC2", "8.0.RC3", "8.0.0"};
 constexpr auto kRules = std::to_array<Rule>({
-    {"torch_npu.npu_confusion_transpose", "permute|transpose contiguous? reshape|view"},
-    {"torch_npu.npu_confusion_transpose", "reshape|view contiguous? permute|transpose"},
-    {"torch_npu.fast_gelu", "gelu"},
-    {"torch_npu.npu_scaled_masked_softmax", "softmax mul? masked_fill_|add"},
-    {"optimizer.clip_grad_norm_fused_", "add reciprocal mul"},
-    {"torch_npu.npu_fusion_attention", "matmul add? mul? masked_fill_|add? softmax dropout? matmul"},
-    {"torch_npu.npu_rotary_mul", "chunk|slice neg cat mul{0,2} add"},
-    {"torch_npu.npu_rms_norm", "pow? mean? add? rsqrt mul type_as?"},
-    {"torch_npu.npu_swiglu", "slice|chunk silu mul", true},
-    {"torch_npu.npu_swiglu", "slice|chunk sigmoid mul mul", true},
-    {"torch_npu.npu_geglu", "slice|chunk gelu mul", true},
-    {"torch_npu.npu_group_norm_silu", "group_norm silu"},
-    {"torch.addmm", "mul mul add"},
-    {"torch_npu.npu_add_layer_norm", "add layer_norm"},
-    {"mindspeed.ops.npu_matmul_add", "matmul add"},
-    {"mindspeed.ops.npu_moe_token_permute", "argsort argsort index_select"},
-    {"mindspeed.ops.npu_moe_token_unpermute", "index_select mul reduce_sum"},
+    {"6.3.RC2", "torch_npu.npu_confusion_transpose", "permute|transpose contiguous? reshape|view"},
+    {"6.3.RC2", "torch_npu.npu_confusion_transpose", "reshape|view contiguous? permute|transpose"},
+    {"6.3.RC2", "torch_npu.fast_gelu", "gelu"},
+    {"6.3.RC2", "torch_npu.npu_scaled_masked_softmax", "softmax mul? masked_fill_|add"},
+    {"6.3.RC2", "optimizer.clip_grad_norm_fused_", "add reciprocal mul"},
+    {"7.0.RC1", "torch_npu.npu_fusion_attention", "matmul add? mul? masked_fill_|add? softmax dropout? matmul"},
+    {"7.0.RC1", "torch_npu.npu_rotary_mul", "chunk|slice neg cat mul{0,2} add"},
+    {"7.0.0", "torch_npu.npu_rms_norm", "pow? mean? add? rsqrt mul type_as?"},
+    {"7.0.0", "torch_npu.npu_swiglu", "slice|chunk silu mul", true},
+    {"7.0.0", "torch_npu.npu_swiglu", "slice|chunk sigmoid mul mul", true},
+    {"8.0.RC1", "torch_npu.npu_geglu", "slice|chunk gelu mul", true},
+    {"8.0.RC1", "torch_npu.npu_group_norm_silu", "group_norm silu"},
+    {"8.0.RC1", "torch.addmm", "mul mul add"},
+    {"8.0.RC1", "torch_npu.npu_add_layer_norm", "add layer_norm"},
+    {"8.0.RC3", "mindspeed.ops.npu_matmul_add", "matmul add"},
+    {"8.0.RC3", "mindspeed.ops.npu_moe_token_permute", "argsort argsort index_select"},
+    {"8.0.RC3", "mindspeed.ops.npu_moe_token_unpermute", "index_select mul reduce_sum"},
 });
 constexpr std::array<std::string_view, 9> kOptimizers = {"AdamW", "SGD", "Adadelta", "Lamb", "AdamP", "BertAdam", "RMSprop", "RMSpropTF", "Adam"};
 
@@ -138,6 +141,11 @@ std::vector<ThreadCalls> ThreadCallsOf(const CheckInput& input) {
   return all;
 }
 
+// A version that is not among them is taken for the latest, as where it was not recorded.
+bool Has(std::string_view version, const Rule& rule) {
+  return std::ranges::find(kVersions, rule.since) <= std::ranges::find(kVersions, version);
+}
+
 struct Place {
   uint64_t count = 0;
   int64_t at_ns = 0;
@@ -154,6 +162,7 @@ void CountRules(const CheckInput& input, Places* places) {
   const Rank& rank = input.rank;
   const std::vector<ThreadCalls> all = ThreadCallsOf(input);
   for (const Rule& rule : kRules) {
+    if (!Has(rank.cann_version, rule)) continue;
     const std::vector<Part> parts = PartsOf(rule.pattern);
     for (const ThreadCalls& calls : all) {
       for (size_t i = 0; i < calls.names.size();) {

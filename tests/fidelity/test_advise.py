@@ -127,6 +127,11 @@ class Advise(AdviseCase):
         self.assertEqual(sorted(api(*a("slice gelu mul"))), ["fast_gelu", "npu_geglu"])
         self.assertEqual(api(*a("mul add layer_normal rsqrt")), [])
         self.assertEqual(api("Optimizer.step#AdamW.step", "Optimizer.step#Mine.step"), ["NpuFusedAdamW"])
+        # A version has the rules of those before (analysis 1.7); another one all.
+        geglu = run("versions", *a("slice gelu mul"))
+        for version, want in (("7.0.0", ["fast_gelu"]), ("8.0.RC1", ["fast_gelu", "npu_geglu"]), ("8.0.0", ["fast_gelu", "npu_geglu"]), ("9.1.0", ["fast_gelu", "npu_geglu"])):
+            self.write("versions", "r0_ascend_pt", "profiler_info_0.json", text=json.dumps({"cann_version": version}))
+            self.assertEqual(sorted(row[0].split(".")[-1] for row in found(geglu)["affinity_api"]["table"]["rows"]), want, version)
         got = found(self.run_of([x("aten::outer", 0, 100), x("aten::gelu", 10, 10)], name="inner"))
         self.assertNotIn("affinity_api", got)  # not called by the program itself
         row = found(run("twice", "aten::gelu", "aten::x", "aten::gelu"))["affinity_api"]["table"]["rows"]
