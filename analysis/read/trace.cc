@@ -349,27 +349,37 @@ class TraceReader {
     }
   }
 
-  // Each belongs to the collective that began last of those around it; where none is, of those before it.
-  void AddTransfers() {
-    std::vector<const Event*> collectives;
-    for (const Event& event : events_) {
-      if (!moves_.empty() && GroupOf(event.thread) == kCommunication && rank_.TextOf(event.name).starts_with("hcom")) collectives.push_back(&event);
-    }
-    std::ranges::stable_sort(collectives, {}, &Event::start_ns);
+  using Collectives = std::vector<const Event*>;  // by start
+
+  // The one that began last of those around a time; null: none is.
+  static const Event* Around(const Collectives& collectives, int64_t t_ns) {
     constexpr int kMostAround = 64;  // at a time
+    auto it = std::ranges::upper_bound(collectives, t_ns, {}, &Event::start_ns);
+    for (int tried = 0; it != collectives.begin() && tried < kMostAround; ++tried) {
+      if ((*--it)->end_ns >= t_ns) return *it;
+    }
+    return nullptr;
+  }
+
+  // Each belongs to a collective of its group around it, else to one of any group; where none is, to the last one before it.
+  void AddTransfers() {
+    if (moves_.empty()) return;
+    std::unordered_map<uint32_t, uint64_t> groups = CommunicationGroups();
+    std::map<uint64_t, Collectives> of_group;
+    Collectives all;
+    for (const Event& event : events_) {
+      if (GroupOf(event.thread) == kCommunication && rank_.TextOf(event.name).starts_with("hcom")) all.push_back(&event);
+    }
+    std::ranges::stable_sort(all, {}, &Event::start_ns);
+    for (const Event* each : all) of_group[groups[each->thread]].push_back(each);
     for (auto& [transfer, thread] : moves_) {
-      if (GroupOf(thread) != kCommunication) continue;
-      auto it = std::ranges::upper_bound(collectives, transfer.start_ns, {}, &Event::start_ns);
       const std::string_view kind = rank_.TextOf(transfer.name);
-      if (!kind.starts_with("Memcpy") && !kind.starts_with("Reduce")) continue;
-      if (it == collectives.begin()) continue;
-      transfer.name = (*std::prev(it))->name;
-      for (int tried = 0; it != collectives.begin() && tried < kMostAround; ++tried) {
-        const Event& around = **--it;
-        if (around.end_ns < transfer.start_ns) continue;
-        transfer.name = around.name;
-        break;
-      }
+      if (GroupOf(thread) != kCommunication || (!kind.starts_with("Memcpy") && !kind.starts_with("Reduce"))) continue;
+      const Event* of = Around(of_group[groups[thread]], transfer.start_ns);
+      if (of == nullptr) of = Around(all, transfer.start_ns);
+      const auto after = std::ranges::upper_bound(all, transfer.start_ns, {}, &Event::start_ns);
+      if (of == nullptr && after == all.begin()) continue;
+      transfer.name = (of == nullptr ? *std::prev(after) : of)->name;
       rank_.transfers.push_back(transfer);
     }
   }

@@ -170,6 +170,16 @@ class AdviseDevice(AdviseCase):
                                    ("Notify_Wait", "SDMA", "HCCS", 1025, 2))):
             self.assertNotIn("byte_alignment", found(run(f"d{n}", other)))
 
+    def test_byte_alignment_of_groups_at_the_same_time(self):
+        """A task is under the collective of its own group, though one of another group began later."""
+        name = lambda tid, text: {"ph": "M", "name": "thread_name", "pid": 6, "tid": tid, "args": {"name": text}}
+        move = lambda tid, size: x("Memcpy", 60, 10, pid=6, tid=tid, args={"transport type": "SDMA", "link type": "HCCS", "size(Byte)": size})
+        events = [{"ph": "M", "name": "process_name", "pid": 6, "tid": 0, "args": {"name": "Communication"}},
+                  name(0, "Group 0 Communication"), name(1, "Plane 0"), name(2, "Group 1 Communication"), name(3, "Plane 0"),
+                  x("hcom_odd__1_0_1", 0, 100, pid=6, tid=0), x("hcom_even__2_0_1", 50, 100, pid=6, tid=2), move(1, 1025), move(3, 2048)]
+        [row] = found(self.run_of(events, name="groups"))["byte_alignment"]["table"]["rows"]
+        self.assertEqual(row[:4], ["hcom_odd__1_0_1", 1025, 10, 10])
+
     def test_fusible_operators(self):
         def run(name, times, us, gap=100, moved=0, between="AI_CORE"):
             rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),aicore_time(us),aic_mte2_time(us)"]
