@@ -65,7 +65,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
       event_.Clear();
       in_event_ = true;
     }
-    in_args_ = in_event_ && depth_ == event_depth_ + 2 && key_ == "args";
+    in_args_ = in_args_ || (in_event_ && depth_ == event_depth_ + 2 && key_ == "args");
     return depth_ < kDeepest;
   }
   bool EndObject(rapidjson::SizeType) {
@@ -100,7 +100,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
   static constexpr int kDeepest = 256;
 
   bool Value(std::string_view text, bool number) {
-    if (in_args_) return TakeArg(text, number);
+    if (in_args_) return depth_ != event_depth_ + 2 || TakeArg(text, number);
     if (!in_event_ || depth_ != event_depth_ + 1) return true;
     if (key_ == "pid") event_.has_pid = ParseNumber(text, &event_.pid);
     for (const auto& [key, field] : Fields()) {

@@ -134,6 +134,10 @@ class Advise(AdviseCase):
             self.assertEqual(sorted(row[0].split(".")[-1] for row in found(geglu)["affinity_api"]["table"]["rows"]), want, version)
         got = found(self.run_of([x("aten::outer", 0, 100), x("aten::gelu", 10, 10)], name="inner"))
         self.assertNotIn("affinity_api", got)  # not called by the program itself
+        # What else the arguments have hides none of them.
+        nested = {"Extra": {"Call stack": "other.py(1): f", "Shape": [[2, "x"]]}, "Call stack": "train.py(7): forward"}
+        [row] = found(self.run_of([x("aten::gelu", 0, 10, args=nested)], name="nested"))["affinity_api"]["table"]["rows"]
+        self.assertEqual(row[3], "train.py(7): forward")
         row = found(run("twice", "aten::gelu", "aten::x", "aten::gelu"))["affinity_api"]["table"]["rows"]
         self.assertEqual(row, [["torch_npu.fast_gelu", "gelu", 2, "train.py(7): forward"]])
 
