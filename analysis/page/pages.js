@@ -43,8 +43,8 @@ profd.overallPanel = function (rank) {
     {name: 'Free', value: all.free_ms}], 'ms'));
 };
 
-// Start to end of a step as lines: the whole, its parts, then each stream of all-reduces.
-profd.stepGraph = function (step) {
+// The lines of a step: the whole, its parts, then each stream of all-reduces.
+profd.stepLines = function (step) {
   const rows = [[{name: 'Step', start: 0, length: step.total_ms}]];
   if (step.iteration_interval_ms !== null && step.fp_and_bp_ms !== null) {
     rows.push([{name: 'Interval', start: 0, length: step.iteration_interval_ms},
@@ -58,14 +58,23 @@ profd.stepGraph = function (step) {
     streams.get(stream).push({name: reduce.name, start: reduce.start_ms, length: reduce.duration_ms});
   }
   rows.push(...streams.values());
+  return rows.map((row) => row.filter((each) => each.length !== null));
+};
+
+profd.stepGraph = function (step) {
   const part = (length) => step.total_ms > 0 ? length / step.total_ms * 100 + '%' : '0';
   return profd.element('div', {class: 'trace', role: 'img', 'aria-label': 'The step from its start to its end, ' + profd.number(step.total_ms, 3) + ' ms'},
-    rows.map((row, y) => profd.element('div', {class: 'track'}, row.filter((each) => each.length !== null).map((each, i) => {
+    profd.stepLines(step).map((row, y) => profd.element('div', {class: 'track'}, row.map((each, i) => {
       const color = profd.colors[(y * 3 + i) % profd.colors.length];
       const label = each.name + '  ' + profd.number(each.length, 4) + ' ms';
       return profd.element('div', {title: label, style: {left: part(each.start), width: part(each.length), background: color, color: profd.inkOn(color)}}, label);
     }))));
 };
+
+// When each part begins and ends, from the begin of the step.
+profd.stepTable = (step) => profd.details('As a table', profd.table([{name: 'Part', value: (each) => each.name},
+  {name: 'Begin', unit: 'ms', value: (each) => each.start, number: true}, {name: 'End', unit: 'ms', value: (each) => each.start + each.length, number: true},
+  {name: 'Duration', unit: 'ms', value: (each) => each.length, number: true}], profd.stepLines(step).flat(), {file: 'step_parts'}));
 
 profd.stepParts = function (step) {
   const share = (value) => value === null || !step.total_ms ? '-' : profd.number(value, 4) + ' ms (' + profd.percent(value / step.total_ms) + ')';
@@ -118,7 +127,8 @@ profd.overviewPage = function (rank) {
         profd.element('p', {}, profd.element('a', {href: profd.address('steps')}, 'All steps'))].flat() : profd.none('Steps', 'Mark steps, or record training_trace.')),
       profd.panel('Operators', top.length ? [profd.typeChart(rank, 5), profd.details('As a table', profd.typeTable(rank, 5)),
         profd.element('p', {}, profd.element('a', {href: profd.address('operators')}, 'All operators'))] : profd.none('Operators', 'profctl start --task-time l1 records them.')),
-      profd.panel('Data pipeline', pipeline ? [profd.stageList(pipeline), profd.element('p', {}, profd.element('a', {href: profd.address('pipeline')}, 'Queues'))]
+      profd.panel('Data pipeline', pipeline ? [profd.stageList(pipeline),
+        profd.figures((pipeline.queues || []).map((queue) => [profd.queueNames[queue.queue] + ', empty', profd.emptySteps(queue)])), profd.element('p', {}, profd.element('a', {href: profd.address('pipeline')}, 'Queues'))]
         : profd.none('The data pipeline', 'MindData writes its logs where MindSpore profiles.')),
       profd.panel('Timeline', timeline.executions ? profd.figures([['Streams', profd.number(timeline.streams)],
         ['Operators', profd.number(timeline.operators)], ['Executions', profd.number(timeline.executions)],
@@ -126,7 +136,7 @@ profd.overviewPage = function (rank) {
       profd.element('p', {}, profd.element('a', {href: profd.address('timeline')}, 'Open the timeline')))),
     rank.environment ? profd.details('Environment of the training process', profd.table([{name: 'Variable', value: (pair) => pair[0]}, {name: 'Value', value: (pair) => pair[1]}],
       Object.entries(rank.environment), {search: (pair) => pair.join(' '), file: 'environment'})) : null,
-    problems.length ? profd.details(problems.length + ' parts of the data could not be read', profd.element('ul', {}, problems.map((problem) =>
+    problems.length ? profd.details(problems.length + (problems.length === 1 ? ' part' : ' parts') + ' of the data could not be read', profd.element('ul', {}, problems.map((problem) =>
       profd.element('li', {}, problem.where + ': ' + problem.what)))) : null,
     profd.element('p', {class: 'none'}, (rank.source || '') + ', ' + (rank.path || '') + (rank.host ? ', host ' + rank.host : '')));
 };
@@ -148,7 +158,7 @@ profd.stepsPage = function (rank, query) {
     .concat(known.map(([field, name]) => ({name: name, unit: 'ms', value: (each) => each[field], number: true})));
   return profd.element('div', {},
     profd.panel(step.step === 'average' ? 'Average of ' + profd.number(step.steps) + (step.steps === 1 ? ' step' : ' steps') : 'Step ' + step.step,
-      profd.element('div', {class: 'controls'}, profd.element('label', {}, 'Step ', chooser)), profd.stepParts(step), profd.stepGraph(step),
+      profd.element('div', {class: 'controls'}, profd.element('label', {}, 'Step ', chooser)), profd.stepParts(step), profd.stepGraph(step), profd.stepTable(step),
       points ? profd.element('p', {class: 'none'}, 'Forward starts with ' + (points.fp_start || '?') + '; backward ends with ' + (points.bp_end || '?')) : null),
     spread ? profd.panel('Lengths of steps', profd.figures([['Least', profd.number(spread.min_ms, 3) + ' ms'], ['Median', profd.number(spread.p50_ms, 3) + ' ms'],
       ['Mean', profd.number(spread.mean_ms, 3) + ' ms'], ['99th percentile', profd.number(spread.p99_ms, 3) + ' ms'], ['Most', profd.number(spread.max_ms, 3) + ' ms'],

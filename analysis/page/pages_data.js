@@ -10,13 +10,26 @@ profd.stageList = function (pipeline) {
       profd.element('li', {class: stage.status}, stage.name + ': ' + stage.status))) : null);
 };
 
+profd.queueNames = {host: 'Queue on the host', device: 'Queue on the device'};
+profd.emptySteps = (queue) => profd.number(queue.empty) + ' of ' + profd.number(queue.total) + ' steps';
+
+// From the readers to what the training takes from: the numbers of operators need not follow the data.
+profd.alongThePipeline = function (operators) {
+  const byId = new Map(operators.map((op) => [op.id, op]));
+  const depth = function (op) {
+    let steps = 0;
+    for (let at = op; at && at.parent !== null && steps < byId.size; at = byId.get(at.parent)) ++steps;
+    return steps;
+  };
+  return operators.map((op) => ({op: op, depth: depth(op)})).sort((a, b) => b.depth - a.depth || b.op.id - a.op.id).map((each) => each.op);
+};
+
 profd.pipelineGraph = function (pipeline, query) {
   const operators = pipeline.operators || [];
   if (!operators.length) return profd.none('The pipeline of operators');
   const chosen = operators.find((op) => String(op.id) === query.get('operator'));
   const low = new Set(pipeline.bottleneck_operators || []);
-  // From the readers on the left to what the training takes from.
-  const graph = profd.element('div', {class: 'pipeline'}, operators.slice().reverse().map((op) => profd.element('button', {type: 'button',
+  const graph = profd.element('div', {class: 'pipeline'}, profd.alongThePipeline(operators).map((op) => profd.element('button', {type: 'button',
     class: low.has(op.type + ' ' + op.id) ? 'low' : null, onclick: () => { location.hash = profd.address('pipeline', {operator: op.id}); }},
   profd.element('strong', {}, op.type + ' ' + op.id), profd.element('br'), op.workers + (op.workers === 1 ? ' worker' : ' workers'), profd.element('br'),
   op.queue_use === null ? 'no queue' : 'queue ' + profd.percent(op.queue_use), profd.element('br'),
@@ -47,8 +60,8 @@ profd.cpuPanel = function (pipeline) {
 profd.pipelinePage = function (rank, query) {
   const pipeline = rank && rank.data_pipeline;
   if (!pipeline) return profd.none('The data pipeline', 'MindData writes its logs where MindSpore profiles.');
-  const queues = (pipeline.queues || []).map((queue) => profd.panel(queue.queue === 'host' ? 'Queue on the host' : 'Queue on the device',
-    profd.figures([['Empty', profd.number(queue.empty) + ' of ' + profd.number(queue.total) + ' steps'], ['Full', queue.full === null ? '-' : profd.number(queue.full)],
+  const queues = (pipeline.queues || []).map((queue) => profd.panel(profd.queueNames[queue.queue],
+    profd.figures([['Empty', profd.emptySteps(queue)], ['Full', queue.full === null ? '-' : profd.number(queue.full)],
       ['Capacity', queue.capacity === null ? '-' : profd.number(queue.capacity)], ['Mean', profd.number(queue.mean_size, 2)]]),
     profd.lines('Queue', [{name: 'elements', x: queue.sizes.map((_, i) => i + 1), y: queue.sizes}], 'step', 'elements'),
     profd.details('As a table', profd.table([{name: 'Step', value: (row) => row.step, number: true}, {name: 'Elements', value: (row) => row.size, number: true}],

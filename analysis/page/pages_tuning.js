@@ -21,13 +21,14 @@ profd.tuningPage = function () {
   const problems = tuning.problems.concat(tuning.files.flatMap((file) => file.problems.map((each) =>
     ({where: file.path + (each.where ? ', ' + each.where : ''), what: each.what}))));
   const count = (name) => (task) => task.summary && task.summary[name];
-  const columns = [{name: 'Task', value: (task) => task.name}, {name: 'State', value: (task) => task.state},
+  const columns = [{name: 'Task', value: (task) => task.name || task.key}, {name: 'State', value: (task) => task.state},
     {name: 'Time', unit: 's', value: (task) => task.seconds, number: true},
     {name: 'Model before', unit: 'ms', value: (task) => task.model && task.model.before_ms, number: true},
-    {name: 'Model after', unit: 'ms', value: (task) => task.model && task.model.after_ms, number: true}].concat(
+    {name: 'Model after', unit: 'ms', value: (task) => task.model && task.model.after_ms, number: true},
+    {name: 'Model gain', unit: '%', value: (task) => task.model && task.model.gain_percent, text: (task) => task.model ? profd.tuningCut(task.model) : '-', number: true}].concat(
     ['add', 'hit', 'reserved', 'unsatisfied', 'update', 'total'].map((name) => ({name: name, value: count(name), number: true})));
   return profd.element('div', {},
-    profd.panel('Tasks', profd.table(columns, tasks, {search: (task) => task.name, file: 'tuning_tasks'})),
+    profd.panel('Tasks', profd.table(columns, tasks, {search: (task) => task.name || task.key, file: 'tuning_tasks'})),
     profd.tuningRows('Operators', 'us', [{name: 'Operator', value: (row) => row.name}, {name: 'Type', value: (row) => row.types.join(', ')},
       {name: 'Mode', value: (row) => row.mode}], tasks.flatMap((task) => task.operators), 'tuned_operators'),
     profd.tuningRows('Subgraphs', 'ms', [{name: 'Key', value: (row) => row.key}], tasks.flatMap((task) => task.subgraphs), 'tuned_subgraphs'),
