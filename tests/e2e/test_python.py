@@ -285,10 +285,12 @@ class Python(unittest.TestCase):
                 profiler = Profiler(output_path="out", aicpu=True)
                 time.sleep(0.3)
                 print(json.dumps(profiler.analyse()))
-            """, self.d, cwd=folder))
+            """, self.d, {"PROFILING_FP_START": "first", "PROFILING_BP_END": "not this", "BP_POINT": "last"}, cwd=folder))
             self.assertEqual(summary["state"], "done")
             self.assertTrue(summary["output"].startswith(folder), summary)
-            self.assertTrue(os.path.exists(os.path.join(summary["output"], "profd_manifest.json")))
+            with open(os.path.join(summary["output"], "profd_manifest.json"), encoding="utf-8") as file:
+                options = {option["key"]: option["value"] for option in json.load(file)["session"]["options"]}
+            self.assertEqual([options.get("fp_point"), options.get("bp_point")], ["first", "last"])
             self.assertTrue(summary["outcomes"])
 
     def test_bad_options_are_all_named(self):

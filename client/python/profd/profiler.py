@@ -21,6 +21,8 @@ _SWITCHES = {"l2_cache": "l2", "hccl": "hccl", "aicpu": "aicpu", "mstx": "msprof
 _METRICS: Dict[Union[int, str], str] = {
     0: "PipeUtilization", 1: "ArithmeticUtilization", 2: "Memory", 3: "MemoryL0", 4: "MemoryUB", 5: "L2Cache"}
 
+_POINTS = {"fp_point": ("FP_POINT", "PROFILING_FP_START"), "bp_point": ("BP_POINT", "PROFILING_BP_END")}
+
 
 class Profiler:
     """Profiles from here to analyse().
@@ -33,7 +35,8 @@ class Profiler:
                        bandwidth and memory channels
     options            PROFILING_OPTIONS, over all of these
 
-    FP_POINT and BP_POINT in the environment are passed on. Unknown arguments are warned about and
+    FP_POINT and BP_POINT in the environment are passed on, or what MindSpore itself reads in their
+    place: PROFILING_FP_START and PROFILING_BP_END. Unknown arguments are warned about and
     ignored, so that scripts written for the framework's own class keep running.
     """
 
@@ -44,9 +47,10 @@ class Profiler:
         wanted["training_trace"] = "on"
         if output_path:
             wanted["output"] = os.path.abspath(output_path)
-        for name in ("FP_POINT", "BP_POINT"):
-            if os.environ.get(name):
-                wanted[name.lower()] = os.environ[name]
+        for option, names in _POINTS.items():
+            point = next(filter(None, map(os.environ.get, names)), None)
+            if point:
+                wanted[option] = point
         for name, key in _SWITCHES.items():
             if name in others:
                 wanted[key] = "on" if others.pop(name) else "off"
