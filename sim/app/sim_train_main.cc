@@ -22,17 +22,28 @@ namespace {
 
 constexpr int kUsage = 2;
 
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+// As the launcher names it (docs/jobs.md), else as the file does.
+std::string JobId(const Job& job) {
+  for (const char* const name : {"PROFD_JOB_ID", "SLURM_JOB_ID"}) {
+    const std::string id = Variable(name);
+    if (!id.empty()) return id;
+  }
+  return job.name;
+}
+
 int RunRank(const Job& job, uint32_t rank, const std::string& folder) {
-  const char* const job_id = std::getenv("SLURM_JOB_ID");
   const Result<Machine> machine = Machine::FromEnvironment();
   Status status = machine.ok() ? machine->Check(job.ranks()) : machine.status();
   if (!status.ok()) {
     std::fprintf(stderr, "sim_train: %s\n", status.message().c_str());
     return kUsage;
   }
-  Trainer trainer(
-      job, *machine,
-      {rank, static_cast<int32_t>(rank), folder, job_id != nullptr ? job_id : job.name});
+  Trainer trainer(job, *machine, {rank, static_cast<int32_t>(rank), folder, JobId(job)});
   status = trainer.Run();
   if (status.ok()) return 0;
   std::fprintf(stderr, "sim_train: rank %u: %s\n", rank, status.message().c_str());
@@ -88,11 +99,6 @@ int RunAll(const Job& job, const char* program, const char* job_path, const std:
     }
     running.erase(ended);
   }
-}
-
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
 }
 
 // Under the tuning tool; -1: it is off, and the bank that it left is applied.

@@ -321,6 +321,11 @@ class Sessions(ActivityCase):
             self.assertEqual(processes[pid]["cpus"], str(first))
             self.assertEqual(processes[pid]["launch_cpus"], str(first if launcher == pid else second), calls[pid])
 
+    def test_a_job_that_profctl_run_names(self):
+        job = self.train(env={"PROFD_JOB_ID": "launched", "SLURM_JOB_ID": "4711"})
+        job.job_id = "launched"
+        job.attached(self.daemon, 2)
+
     def test_what_was_not_requested_is_not_collected(self):
         job = self.train()
         job.attached(self.daemon, 2)

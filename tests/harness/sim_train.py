@@ -26,7 +26,7 @@ class SimTrain:
         self.job_id = re.search(r'(?m)^name = "(.*)"$', text).group(1)
         environment = dict(os.environ, PROFD_ATTACH_SOCKET=attach_socket,
                            LD_LIBRARY_PATH=os.pathsep.join((os.path.join(BUILD, "sim"), os.path.join(BUILD, "lib"))))
-        for name in ("PROFILING_OPTIONS", "SLURM_JOB_ID", "PROFD_SIM_APP", "PROFD_COLLECT"):
+        for name in ("PROFILING_OPTIONS", "PROFD_JOB_ID", "SLURM_JOB_ID", "PROFD_SIM_APP", "PROFD_COLLECT"):
             environment.pop(name, None)
         if sim:
             environment["PROFD_SIM_APP"] = sim
