@@ -181,6 +181,19 @@ TEST(TuneConditionsTest, ScriptIsSearchedForConditions) {
   EXPECT_THAT(Of("profiling_off", GoodRequest(), facts).figure, HasSubstr("train.py:3: "));
 }
 
+TEST(TuneConditionsTest, ScriptThatSetsProfilingOptions) {
+  TuneFacts facts = GoodFacts();
+  LookThroughScript("# PROFILING_OPTIONS='{}'\nunset PROFILING_OPTIONS\nexport PROFILING_OPTIONS=\nexport PROFILING_OPTIONS=''\n", "train.sh", &facts);
+  EXPECT_EQ(VerdictOf("profiling_off", GoodRequest(), facts), TuneVerdict::kOk);
+  LookThroughScript(R"(export PROFILING_OPTIONS='{"output":"/tmp/profiling","task_trace":"on"}')", "train.sh", &facts);
+  EXPECT_EQ(VerdictOf("profiling_off", GoodRequest(), facts), TuneVerdict::kAdvice);
+  EXPECT_THAT(Of("profiling_off", GoodRequest(), facts).figure, HasSubstr("train.sh:1: export PROFILING_OPTIONS"));
+  facts = GoodFacts();
+  facts.environment["PROFILING_MODE"] = "false";
+  LookThroughScript("export PROFILING_OPTIONS='{}'", "train.sh", &facts);
+  EXPECT_EQ(VerdictOf("profiling_off", GoodRequest(), facts), TuneVerdict::kOk);
+}
+
 TEST(TuneSignsTest, AreFoundWhereverTheOutputIsCut) {
   const std::string text = "x in tune mode, training graph handled by tools. y Aoe tuning graph.";
   for (size_t cut = 0; cut <= text.size(); ++cut) {

@@ -262,6 +262,8 @@ Json ToJson(const std::vector<TuneCondition>& conditions) {
 
 void LookThroughScript(std::string_view text, const std::string& file, TuneFacts* facts) {
   ++facts->script_files;
+  const auto mode = facts->environment.find("PROFILING_MODE");
+  const bool options_count = mode == facts->environment.end() || mode->second != "false";
   std::string_view line;
   for (size_t number = 1; NextLine(&text, &line); ++number) {
     const auto note = [&](std::vector<TuneScriptLine>* lines) {
@@ -269,6 +271,7 @@ void LookThroughScript(std::string_view text, const std::string& file, TuneFacts
     };
     const std::optional<std::string_view> policy = ValueOf(line, "static_memory_policy");
     if (policy && !policy->empty() && *policy != "0") note(&facts->static_memory);
+    if (options_count && !ValueOf(line, "PROFILING_OPTIONS").value_or("").empty()) note(&facts->profiling);
     for (std::string_view name : {"profiling_mode", "enable_profiling", "PROFILING_MODE"}) {
       std::string_view value = ValueOf(line, name).value_or("");
       if (value.starts_with("True") || value.starts_with("true") || value == "1" || value == "dynamic") note(&facts->profiling);
