@@ -259,6 +259,8 @@ attach::CollectKinds CollectKindsOf(std::string_view option, std::string_view va
   return {};
 }
 
+constexpr std::string_view kDefaultOnly = "a default only: not recorded unless it is requested";
+
 NotServed WhyNotServed(std::string_view option, std::string_view value, const v1::SessionSpec& spec) {
   constexpr auto kOfAclprof =
       std::to_array<std::string_view>({"aic_metrics", "aicpu", "l2"});
@@ -282,7 +284,11 @@ NotServed WhyNotServed(std::string_view option, std::string_view value, const v1
       return {false, "only aclprof measures it, whose interface has no custom registers; use a group of metrics"};
     }
   }
-  return {false, "a default only: not recorded unless it is requested"};
+  return {false, kDefaultOnly};
+}
+
+bool CanServe(std::string_view option, std::string_view value, const v1::SessionSpec& spec) {
+  return WhyNotServed(option, value, spec).why == kDefaultOnly;
 }
 
 void ToWire(const options::Effective& effective, v1::EffectiveOption* out) {

@@ -66,6 +66,8 @@ struct NotServed {
   std::string_view why;
 };
 NotServed WhyNotServed(std::string_view option, std::string_view value, const v1::SessionSpec& spec);
+// Could one serve it in this session?
+bool CanServe(std::string_view option, std::string_view value, const v1::SessionSpec& spec);
 
 using options::kNeedsProcess;
 // Of an application's data this much is recorded by profd itself.

@@ -202,6 +202,10 @@ class Planner {
                               [this](const Problem& problem) { Refuse(problem.field, problem.value, problem.text); }});
     plan_.application_options = ApplicationOptions(options_);
     plan_.awaited_options = AwaitedOptions(options_);
+    // Of the defaults of the switches only what a session of this kind can record.
+    std::erase_if(plan_.awaited_options, [this](const std::string& key) {
+      return !options_.Asked(key) && !CanServe(key, options_.Text(key), spec_);
+    });
     const OptionAims aims = AimsOf(options_);
     if (!aims.node && !aims.application && spec_.collectors().empty()) {
       planner.AddAll();

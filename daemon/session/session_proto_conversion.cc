@@ -74,7 +74,7 @@ SampleOptions SampleFactsOf(const SessionPlan& plan, std::span<const DeviceInfo>
   }
   for (const auto& [key, value] : plan.application_options) {
     // What was not requested and is not reported is not claimed in a file of the vendor's.
-    if (options.asked.contains(key)) options.application[key] = value;
+    if (options.asked.contains(key) || std::ranges::count(plan.awaited_options, key) > 0) options.application[key] = value;
   }
   return options;
 }

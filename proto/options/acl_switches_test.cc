@@ -11,6 +11,7 @@ namespace profd::options {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -157,6 +158,7 @@ TEST(AclSwitchesTest, DefaultsOnlyWhereRequested) {
   for (const char* off : {"l2", "training_trace", "TORCH_CALL_STACK"}) {
     EXPECT_FALSE(all.result.options.On(off)) << off;
   }
+  EXPECT_THAT(AwaitedOptions(all.result.options), ElementsAre("task_time", "hccl", "aicpu", "aic_metrics", "ACL_PROF_ACL_API"));
   // They give way to what was requested.
   Answer some = CheckSwitches({{"ACL_PROF_AICPU", "off"}}, true,
                               {Field("task_trace", "l0"), Field("aic_metrics", "MemoryUB")});
@@ -164,6 +166,7 @@ TEST(AclSwitchesTest, DefaultsOnlyWhereRequested) {
   EXPECT_EQ(some.result.options.Text("task_time"), "l0");
   EXPECT_EQ(some.result.options.Text("aic_metrics"), "MemoryUB");
   EXPECT_FALSE(some.result.options.On("aicpu"));
+  EXPECT_THAT(AwaitedOptions(some.result.options), ElementsAre("task_trace", "hccl", "aic_metrics", "ACL_PROF_ACL_API"));
   Answer instr = CheckSwitches({}, true, {Field("instr_profiling_freq", "300")});
   EXPECT_TRUE(instr.result.ok()) << Texts(instr.result);
   EXPECT_FALSE(instr.result.options.On("aicpu"));

@@ -98,8 +98,9 @@ constexpr std::string_view kRules = R"(
 ## ACL_PROF_* switches
 
 Values are `on` and `off` (`True` and `False` are the same). Where one of them is given, the others have
-these defaults, unless the option that they equal is given; without any of them the defaults of the
-options above apply. `ACL_PROF_ACL_API` and `TORCH_CALL_STACK`, which equal no option, may also be keys of
+these defaults, unless the option that they equal is given, and what they turn on is recorded as if it
+had been requested, as far as the session can; without any of them the defaults of the options above
+apply. `ACL_PROF_ACL_API` and `TORCH_CALL_STACK`, which equal no option, may also be keys of
 `PROFILING_OPTIONS`, without these defaults.
 
 )";

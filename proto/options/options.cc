@@ -52,6 +52,7 @@ struct State {
   const Option* option = nullptr;
   bool mentioned = false;      // by a source other than the defaults, right or wrong
   bool asked = false;          // mentioned, and with a value that is right
+  bool by_switch = false;      // of the switches' defaults
   std::string canonical = {};  // "" = not given
   std::string asked_text = {};
   std::string note = {};
@@ -141,7 +142,8 @@ void Checker::TakeCarried(const OptionInput& given) {
                         .value = value,
                         .asked = given.by_default ? "" : value,
                         .note = {},
-                        .was_asked = !given.by_default});
+                        .was_asked = !given.by_default,
+                        .by_switch = given.by_default});
   } else if (!given.by_default && same->value != value) {
     Report(Problem::Kind::kConflict, given.key, given.value,
            fmt::format("differs from {} given as well; give the switch once, or the same value in every way (allowed: on, off)",
@@ -189,7 +191,9 @@ void Checker::TakeDefault(const OptionInput& given) {
   std::string ignored;
   Result<std::string> canonical =
       given.value == "none" ? std::string("off") : Canonical(*option, given.value, &ignored);
-  if (canonical.ok()) state.canonical = *canonical;
+  if (!canonical.ok()) return;
+  state.canonical = *canonical;
+  state.by_switch = state.On();
 }
 
 void Checker::CheckTaskSwitch() {
@@ -325,7 +329,8 @@ Effective Checker::EffectiveOf(const State& state) const {
                 .value = state.canonical,
                 .asked = Shown(state.asked_text),
                 .note = state.note,
-                .was_asked = state.asked};
+                .was_asked = state.asked,
+                .by_switch = state.by_switch};
   if (out.value.empty() && !state.asked) out.value = option.default_value;
   if (out.value.empty() && HasOff(option.type)) out.value = "off";
   if (!HasOff(option.type) && out.value == "off" && !state.asked) out.value.clear();
@@ -365,7 +370,8 @@ bool IsApplication(std::string_view key) {
 std::vector<std::string> AwaitedOptions(const OptionSet& set) {
   std::vector<std::string> result;
   for (const Effective& effective : set.effective) {
-    if (IsApplication(effective.key) && effective.was_asked && !effective.value.empty() && effective.value != "off") result.push_back(effective.key);
+    const bool wanted = effective.was_asked || effective.by_switch;
+    if (IsApplication(effective.key) && wanted && !effective.value.empty() && effective.value != "off") result.push_back(effective.key);
   }
   return result;
 }

@@ -67,8 +67,7 @@ struct OptionInput {
   std::string key;
   std::string value;
   OptionSyntax via = OptionSyntax::kField;
-  // Gives way to what was requested, and counts as not requested: the defaults of the
-  // switches.
+  // Gives way to what was requested: the defaults of the switches.
   bool by_default = false;
 };
 
@@ -94,6 +93,7 @@ struct Effective {
   std::string asked;       // as given; empty = default or implied
   std::string note;        // "implied by task_trace", "deprecated: task_trace governs"
   bool was_asked = false;  // asked for, be it with an empty text
+  bool by_switch = false;  // on by a default of the switches, one of which was given: awaited, too
 };
 
 // The validated options. Lookup of a key that is not in the table is a programming error (empty).
@@ -135,7 +135,7 @@ CheckResult Check(const CheckRequest& request);
 inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
 // From inside the application, be it an option or one of the switches that are none.
 bool IsApplication(std::string_view key);
-// Of the application's those that are on and were asked for explicitly, in the table's order.
+// Of the application's those that are on and were asked for, or are defaults of the switches, in the table's order.
 std::vector<std::string> AwaitedOptions(const OptionSet& set);
 
 // What is known of a chip without asking its driver, for checks without a node; nullopt for a name

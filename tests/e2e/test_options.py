@@ -186,7 +186,11 @@ class A2(OptionCase):
         self.assertEqual(effective["aicpu"]["asked"], "")
         waiting = {key for (key, device), o in self.outcomes(session).items()
                    if o["result"] == "needs_process"}
-        self.assertEqual(waiting, {"l2", "aic_metrics"})
+        # The defaults of the switches are recorded, too; those that are given as off take something away from them.
+        self.assertEqual(waiting, {"l2", "aic_metrics", "task_time", "hccl", "aicpu", "ACL_PROF_ACL_API"})
+        session = self.daemon.ctl("start", "--acl", "ACL_PROF_AICPU=off", "--dvpp-freq", "10", expect=(0, 5))
+        self.assertEqual({key for (key, device), o in self.outcomes(session).items() if o["result"] == "needs_process"},
+                         {"aic_metrics", "task_time", "hccl", "ACL_PROF_ACL_API"})
         answer = self.daemon.ctl("start", "--acl", "ACL_PROF_GPU=on", "--acl",
                                  "aiCoreMetricsType=6", expect=3)
         for part in ("ACL_PROF_GPU", "aiCoreMetricsType", "0..5"):

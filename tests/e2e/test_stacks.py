@@ -121,7 +121,7 @@ class StacksOfAJob(unittest.TestCase):
     def test_again_and_again(self):
         """While stacks are sampled, and beside it; each answer is a new one."""
         process = self.train(0, "event")
-        session = self.d.ctl("start", "--job", "j42", "--acl", "TORCH_CALL_STACK=on", "--detach")["session_id"]
+        session = self.d.ctl("start", "--job", "j42", "--options-json", '{"TORCH_CALL_STACK":"on"}', "--detach")["session_id"]
         for _ in range(20):
             [seen] = self.stacks()
             self.assertEqual(seen["python"], "answered")
