@@ -233,6 +233,7 @@ void EarlierSessions::Resume(const std::string& id, const std::string& text) {
   Continuation continues;
   continues.started = stored.has_started_ns();
   continues.started_wall_ns = stored.started_ns();
+  continues.since_wall_ns = stored.since_ns();
   continues.left_ms = left_ms;
   continues.steps_done = stored.steps_done();
   continues.statistics = SessionStatistics::Of(stored);
@@ -250,7 +251,8 @@ void EarlierSessions::Continue(const state::StoredSession& stored, bool same_boo
     // Of another boot: the remaining time is measured by the wall clock from now on, as it was just now.
     const Clock& clock = deps_.session.host.clock;
     record.state_file->SetStart(stored.started_ns(), same_boot ? stored.started_raw_ns()
-                                                               : clock.MonotonicRawNs() - (clock.WallNs() - stored.started_ns()));
+                                                               : clock.MonotonicRawNs() - (clock.WallNs() - stored.started_ns()),
+                                stored.since_ns());
   }
   const std::shared_ptr<Session> session = record.live;
   // The state may have been saved before its dump was made.

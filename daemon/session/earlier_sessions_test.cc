@@ -125,6 +125,25 @@ TEST_F(EarlierSessionsTest, ASessionThatGoesOnCountsWhatItsSegmentsRecordedAndUs
   EXPECT_TRUE(saved());
 }
 
+// Its data begins before its request, by what the flight recorder held.
+TEST_F(EarlierSessionsTest, ASessionThatGoesOnBeginsInThePastAsBefore) {
+  state::StoredSession stored;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(Started(As(kAlice), Spec())), &stored).ok());
+  const std::string id = "0123456789ab";
+  stored.set_session_id(id);
+  stored.set_started_ns(5 * kNsPerSecond);
+  stored.set_since_ns(2 * kNsPerSecond);
+  std::string text;
+  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
+  earlier_.Resume(id, text);
+  const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+  EXPECT_EQ(status.started_ns(), 5 * kNsPerSecond);
+  EXPECT_EQ(status.since_ns(), 2 * kNsPerSecond);
+  state::StoredSession again;  // for the daemon after this one
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &again).ok());
+  EXPECT_EQ(again.since_ns(), 2 * kNsPerSecond);
+}
+
 TEST_F(EarlierSessionsTest, ASessionThatDoesNotGoOnHasWhatItUsed) {
   const std::string id = "0123456789ab";
   earlier_.AddFound(Found(id, "PROF_000001", 1000));

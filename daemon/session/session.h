@@ -54,6 +54,7 @@ struct SessionDeps {
 struct Continuation {
   bool started = false;  // it had begun; otherwise its start is still to come
   int64_t started_wall_ns = 0;  // of the first segment
+  int64_t since_wall_ns = 0;    // where its data begins, if before that
   int64_t left_ms = 0;          // of its duration, if it has one
   uint32_t steps_done = 0;
   SessionStatistics statistics = {};  // of the segments before

@@ -203,7 +203,11 @@ void Session::Fill(v1::Session* out) const {
                              : requested_ns != 0 ? requested_ns
                                                : clocks_->start_wall_ns();
   if (started_ns != 0 && state_ != v1::Session::STATE_SCHEDULED) status.set_started_ns(started_ns);
-  if (requested_ns != 0) status.set_since_ns(clocks_->start_wall_ns());
+  if (went_on && continues_->since_wall_ns != 0) {
+    status.set_since_ns(continues_->since_wall_ns);
+  } else if (requested_ns != 0) {
+    status.set_since_ns(clocks_->start_wall_ns());
+  }
   if (clocks_->end_wall_ns() != 0) status.set_ended_ns(clocks_->end_wall_ns());
   output_.Fill(&status);
   if (const int64_t left_ms = terms_.left_ms(); left_ms > 0 && !finished()) {

@@ -83,9 +83,10 @@ SessionStateFile::SessionStateFile(StateSaver& states, const Clock& clock, const
   stored_.mutable_starter()->set_start_ticks(request.starter.start_ticks);
 }
 
-void SessionStateFile::SetStart(int64_t wall_ns, int64_t raw_ns) {
+void SessionStateFile::SetStart(int64_t wall_ns, int64_t raw_ns, int64_t since_wall_ns) {
   stored_.set_started_ns(wall_ns);
   stored_.set_started_raw_ns(raw_ns);
+  if (since_wall_ns != 0) stored_.set_since_ns(since_wall_ns);
 }
 
 bool SessionStateFile::IsStale(const Session& session) const {
@@ -100,7 +101,7 @@ void SessionStateFile::Save(const Session& session) {
     // Its duration counts from its request, also where its data begins before that.
     const SessionClocks& clocks = session.clocks();
     const int64_t past_ns = clocks.requested_wall_ns() == 0 ? 0 : clocks.requested_wall_ns() - clocks.start_wall_ns();
-    SetStart(clocks.start_wall_ns() + past_ns, clocks.start_raw_ns() + past_ns);
+    SetStart(clocks.start_wall_ns() + past_ns, clocks.start_raw_ns() + past_ns, past_ns == 0 ? 0 : clocks.start_wall_ns());
   }
   stored_.set_steps_done(session.steps_done());
   StoreTargets(session.job(), stored_.mutable_targets());

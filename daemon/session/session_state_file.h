@@ -20,8 +20,8 @@ class SessionStateFile {
   SessionStateFile(StateSaver& states, const Clock& clock, const std::string& id, const std::string& boot_id, const Peer& peer,
                    const Session::Request& request);
 
-  // The session began under an earlier daemon.
-  void SetStart(int64_t wall_ns, int64_t raw_ns);
+  // The session began under an earlier daemon. `since_wall_ns`: where its data begins; 0 = with the session.
+  void SetStart(int64_t wall_ns, int64_t raw_ns, int64_t since_wall_ns);
   void Save(const Session& session);
   // What has come since it was saved last is worth another time.
   bool IsStale(const Session& session) const;

@@ -299,7 +299,8 @@ class Resumed(unittest.TestCase):
             stored = read_json(daemon.dump_root, ".state", "sessions", session_id + ".json")
             self.assertTrue(before <= int(stored["started_raw_ns"]) <= after, (before, stored["started_raw_ns"], after))
             daemon.start()
-            self.assertEqual(daemon.show(session_id)["started_ns"], session["started_ns"])
+            shown = daemon.show(session_id)
+            self.assertEqual((shown["since_ns"], shown["started_ns"]), (session["since_ns"], session["started_ns"]))
             daemon.ctl("stop", session_id)
 
 
