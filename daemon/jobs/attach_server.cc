@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "daemon/rpc/unix_listener.h"
 
 namespace profd {
@@ -30,6 +32,12 @@ constexpr size_t kMaxRefused = 64;
 constexpr int kMaxLastPackets = 256;
 
 int OpenPidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+std::optional<FileId> FileAt(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return std::nullopt;
+  return FileId(info.st_dev, info.st_ino);
+}
 
 std::vector<UniqueFd> TakeDescriptors(msghdr* message) {
   std::vector<UniqueFd> taken;
@@ -72,6 +80,7 @@ Result<std::unique_ptr<AttachServer>> AttachServer::Listen(const AttachServerOpt
   std::unique_ptr<AttachServer> server(
       new AttachServer(options, control, clock, handler));
   server->listener_ = std::move(listener).value();
+  server->bound_ = FileAt(options.path);
   return server;
 }
 
@@ -92,11 +101,36 @@ void AttachServer::Stop() {
   accept_again_.reset();
   links_.clear();
   listener_.Reset();
-  ::unlink(options_.path.c_str());
+  if (FileAt(options_.path) == bound_) ::unlink(options_.path.c_str());
 }
 
 void AttachServer::SetDisposer(std::function<void(UniqueFd)> dispose) {
   dispose_ = std::move(dispose);
+}
+
+void AttachServer::CheckPath() {
+  strand_.Post([this] {
+    if (incoming_ && FileAt(options_.path) != bound_) ListenAgain();
+  });
+}
+
+void AttachServer::ListenAgain() {
+  std::string warning;
+  Result<UniqueFd> listener = ListenUnix({options_.path, options_.group, SOCK_SEQPACKET}, &warning);
+  if (!listener.ok()) {
+    if (std::exchange(lost_, listener.status().message()) == listener.status().message()) return;
+    log::Error("the attach socket was removed or replaced, and cannot be bound again: no process can attach",
+               {{"path", options_.path}, {"why", lost_}});
+    return;
+  }
+  lost_.clear();
+  incoming_.reset();
+  listener_ = std::move(listener).value();
+  bound_ = FileAt(options_.path);
+  incoming_.emplace(strand_, listener_.get());
+  accept_again_->Cancel();
+  Accept();
+  log::Warning("the attach socket was removed or replaced; bound again", {{"path", options_.path}, {"problem", warning}});
 }
 
 void AttachServer::Configure(const std::string& admin_group, size_t max_attached) {

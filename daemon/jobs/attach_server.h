@@ -3,6 +3,8 @@
 // that all of its state belongs to. docs/internals.md
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -20,6 +23,8 @@
 #include "proto/attach/attach_protocol.h"
 
 namespace profd {
+
+using FileId = std::pair<dev_t, ino_t>;
 
 struct AttachServerOptions {
   std::string path;
@@ -86,6 +91,8 @@ class AttachServer {
   // may take long to close.
   void SetDisposer(std::function<void(UniqueFd)> dispose);
 
+  // Listens again where the socket's file was removed or replaced; attached processes stay. About once a second.
+  void CheckPath();
   void Configure(const std::string& admin_group, size_t max_attached);
   const AttachCounters& counters() const { return counters_; }
 
@@ -94,6 +101,7 @@ class AttachServer {
   AttachServer(const AttachServerOptions& options, Strand& control, const Clock& clock,
                Handler& handler);
   AttachLink* Find(uint64_t id) const;
+  void ListenAgain();
   void Accept();
   void AcceptSome();
   void Admit(UniqueFd fd);
@@ -124,6 +132,8 @@ class AttachServer {
   Handler& handler_;
   std::function<void(UniqueFd)> dispose_;
   UniqueFd listener_;
+  std::optional<FileId> bound_;  // the socket's file
+  std::string lost_;             // why it cannot be bound again, as logged last
   AttachCounters counters_;
   bool stopped_ = false;
   Executor executor_{"profd-attach", 1};

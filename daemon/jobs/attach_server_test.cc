@@ -10,9 +10,11 @@
 #include <array>
 #include <condition_variable>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 
 #include "daemon/jobs/test_support.h"
+#include "daemon/rpc/unix_listener.h"
 #include "dump/test_support.h"
 
 namespace profd {
@@ -170,6 +172,28 @@ class AttachServerTest : public ::testing::Test {
   std::vector<uint64_t> closed_;
   int disposed_ = 0;  // descriptors
 };
+
+// As a cleaner of temporary files does it.
+TEST_F(AttachServerTest, ASocketThatWasRemovedOrReplacedIsBoundAgain) {
+  Start();
+  Client before = Attached();
+  const std::string dead = options_.path + "2";
+  std::string warning;
+  UniqueFd(ListenUnix({dead, "", SOCK_SEQPACKET}, &warning).value());  // nothing answers there any more
+  for (bool replaced : {false, true}) {
+    if (replaced) std::filesystem::rename(dead, options_.path);
+    if (!replaced) std::filesystem::remove(options_.path);
+    server_->CheckPath();
+    server_->Send(1, attach::Welcome{});  // after it, and on a connection that stays
+    before.Expect<attach::Welcome>();
+    Attached();
+  }
+  EXPECT_EQ(std::filesystem::status(options_.path).permissions(), std::filesystem::perms(0600));
+  std::filesystem::remove(options_.path);
+  std::filesystem::create_directory(options_.path);
+  server_->Stop();
+  EXPECT_TRUE(std::filesystem::is_directory(options_.path)) << "not the server's own";
+}
 
 TEST_F(AttachServerTest, ThePeerIsTakenFromTheKernel) {
   Start();

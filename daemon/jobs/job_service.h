@@ -55,7 +55,10 @@ class JobService final : private JobTable::Handler {
                      v1::GetActivityResponse* out) const;
   StacksService& stacks() { return *stacks_; }
   // About once a second.
-  void Tick() { table_->Tick(); }
+  void Tick() {
+    table_->Tick();
+    if (server_ != nullptr) server_->CheckPath();
+  }
   void CheckDeadlines(int64_t now_steady_ns) {
     probe_.CheckDeadlines(now_steady_ns);
     copier_.CheckDeadlines(now_steady_ns);

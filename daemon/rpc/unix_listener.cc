@@ -90,12 +90,12 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
   RETURN_IF_ERROR(RemoveStale(options.path, options.type, *address));
   UniqueFd fd(::socket(AF_UNIX, options.type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return Status::FromErrno(errno, "socket");
-  // No client may connect before owner and mode are right.
-  mode_t before = ::umask(0177);
-  int bound = ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
-  int bind_errno = errno;
-  ::umask(before);
-  if (bound != 0) return Status::FromErrno(bind_errno, "bind " + options.path);
+  // No client may connect before owner and mode are right: the file gets the socket's mode. Not by the umask, which is
+  // all threads'.
+  if (::fchmod(fd.get(), 0600) != 0) return Status::FromErrno(errno, "fchmod of a socket");
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    return Status::FromErrno(errno, "bind " + options.path);
+  }
   mode_t mode = 0600;
   if (!options.group.empty()) {
     std::optional<gid_t> group = GroupId(options.group);

@@ -43,6 +43,15 @@ class Sessions(AttachCase):
         self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
         client.bye()
 
+    def test_a_socket_that_is_removed_comes_back(self):
+        first = self.client().attach(job_id="before")
+        os.unlink(self.path)
+        eventually(lambda: "the attach socket was removed or replaced; bound again" in self.daemon.log(), what="another socket")
+        second = self.client().attach(job_id="after")
+        self.assertEqual({j["job_id"] for j in self.daemon.ctl("jobs")["jobs"]} & {"before", "after"}, {"before", "after"})
+        first.bye()
+        second.bye()
+
     def test_options_in_the_hello_start_a_session(self):
         client = self.client().attach(job_id="env", devices=[0], options_json=HCCS)
         reply = client.receive_until("reply", seq=0)
