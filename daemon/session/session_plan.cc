@@ -330,6 +330,11 @@ class Planner {
     plan_.options = options_.effective;
     PlanMarks();
     PlanCollect();
+    if (options_.On("host_sys") && plan_.pids.empty() && !context_.awaits_processes) {
+      plan_.warnings.push_back(fmt::format("host_sys: no process of job {} is known here; it records what has PROFD_JOB_ID or the "
+                                           "scheduler's job id in its environment, and nothing where there is no such process",
+                                           spec_.target().job_id()));
+    }
     RoundRates(ConcernedDevices(), context_.collectors, &plan_.options);
     for (options::Effective& effective : plan_.options) {
       if (plan_.application_options.contains(effective.key)) {

@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 // An Ascend310B: its SoC channel has no links between dies or chips (driver-abi 2.4).
@@ -160,6 +161,19 @@ TEST_F(SessionPlanTest, HostOptionsNeedTheirCompanions) {
   EXPECT_EQ(Of(*plan, "host_cpu").poll.processes.only_uid, 1000U);
   request_.mutable_options()->set_llc_profiling("read");
   EXPECT_THAT(Problems(), HasSubstr("does nothing without sys_hardware_mem_freq"));
+}
+
+TEST_F(SessionPlanTest, HostSysOfAJobWithoutProcessesIsWarnedOf) {
+  request_.mutable_options()->set_host_sys("cpu");
+  request_.mutable_target()->set_job_id("j42");
+  request_.mutable_target()->set_all(true);
+  EXPECT_THAT(Plan()->warnings, ElementsAre(HasSubstr("host_sys: no process of job j42 is known here")));
+  request_.mutable_target()->add_pids(10);
+  EXPECT_THAT(Plan()->warnings, IsEmpty());
+  request_.mutable_target()->clear_pids();
+  request_.mutable_options()->set_host_sys("off");
+  request_.mutable_options()->set_host_sys_usage("cpu");
+  EXPECT_THAT(Plan()->warnings, IsEmpty());
 }
 
 TEST_F(SessionPlanTest, OthersProcessesAndDevicesAreDenied) {
