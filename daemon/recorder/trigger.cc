@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -295,10 +296,19 @@ void ValidateRecorder(const std::vector<std::string>& collectors,
     problems->push_back(fmt::format("recorder.triggers: {} given, at most {}", triggers.size(),
                                     kMaxTriggers));
   }
+  const auto condition = [](Trigger trigger) {
+    std::ranges::sort(trigger.labels);
+    return std::tuple(trigger.kind, trigger.metric, trigger.labels, trigger.op, trigger.value, trigger.for_ns, trigger.factor,
+                      trigger.check);
+  };
+  std::set<decltype(condition(Trigger()))> seen;
   for (const std::string& text : triggers) {
-    if (Result<Trigger> trigger = ParseTrigger(text); !trigger.ok()) {
+    Result<Trigger> trigger = ParseTrigger(text);
+    if (!trigger.ok()) {
       problems->push_back(fmt::format("recorder.triggers: {}: {}", log::Quote(text),
                                       trigger.status().message()));
+    } else if (!seen.insert(condition(*trigger)).second) {
+      problems->push_back(fmt::format("recorder.triggers: {}: named twice", log::Quote(text)));
     }
   }
 }

@@ -136,6 +136,17 @@ TEST(ValidateRecorder, ReportsEveryProblemAtOnce) {
                                     HasSubstr("step")));
 }
 
+// Each would write a dump of its own for one event.
+TEST(ValidateRecorder, ATriggerIsNamedOnceHoweverItIsWritten) {
+  std::vector<std::string> problems;
+  ValidateRecorder({}, {"crash", "step > 2x median", "step > 3x median", "atlas_npu_temperature_celsius > 90",
+                        "atlas_npu_temperature_celsius > 90 for 10s", "advice", "advice hang"}, &problems);
+  EXPECT_THAT(problems, IsEmpty());
+  ValidateRecorder({}, {"crash", "step > 2x median", " crash", "step  >  2.0x median"}, &problems);
+  EXPECT_THAT(problems, ElementsAre("recorder.triggers: \" crash\": named twice",
+                                    "recorder.triggers: \"step  >  2.0x median\": named twice"));
+}
+
 // ---- the watch
 
 constexpr MetricId kTemperature = MetricByName("atlas_npu_temperature_celsius");
