@@ -316,7 +316,7 @@ class WriterSession final : public ProcessFilesDump, public std::enable_shared_f
   // What the driver left out shows in the timestamps only.
   void FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
   void FindGapsOfSums(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns);
-  static void ResyncGaps(DumpFeed& feed);
+  void ResyncGaps(DumpFeed& feed, int64_t host_ns);
   void FinishGaps(DumpFeed& feed, int64_t host_ns);
   void EndRun(DumpFeed& feed);
   void NoteMissingOfSums(DumpFeed& feed, int64_t host_ns);

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <map>
 
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/data/testing/test_dump.h"
@@ -184,6 +185,27 @@ TEST_F(DumpWriterTest, WhatIsMissingInSumsIsAGap) {
   ASSERT_EQ(channel.gaps.size(), 1u);
   EXPECT_EQ(channel.gaps[0].reason, LossReason::kDriver);
   EXPECT_EQ(channel.gaps[0].lost_records, 0u);
+}
+
+// A gap shows with the record behind it, and for sure with the next one, which may be in a block that is lost; and blocks
+// from before a loss may be written after it was counted.
+TEST_F(DumpWriterTest, WhatTheDriverDroppedNearALossOfTheQueueCountsToo) {
+  DumpFeed* feed = session_->AddFeed(FeedOfHbm(100));
+  auto epoch = std::make_shared<ChannelEpoch>();
+  epoch->hz = 100;
+  session_->SetEpoch(feed, epoch, false);
+  for (uint64_t seq : {1, 2, 3}) PushHbm(feed, seq, 10'000 + (seq - 1) * 100'000);
+  PushHbm(feed, 4, 330'000, 1);  // without 310 and 320 ms
+  feed->CountLoss(LossReason::kQueueFull, 10, 10 * sizeof(records::HbmRecord));  // block 5
+  PushHbm(feed, 6, 440'000);
+  feed->CountLoss(LossReason::kQueueFull, 10, 10 * sizeof(records::HbmRecord));  // block 8
+  PushHbm(feed, 7, 570'000);  // without 540 to 560 ms
+  PushHbm(feed, 9, 770'000);
+  const Manifest manifest = FinishTestDump(*session_);
+  ASSERT_EQ(manifest.channels.size(), 1u);
+  std::map<LossReason, uint64_t> lost;
+  for (const ManifestLoss& loss : manifest.channels[0].dropped) lost[loss.reason] += loss.records;
+  EXPECT_THAT(lost, ::testing::UnorderedElementsAre(::testing::Pair(LossReason::kDriver, 5u), ::testing::Pair(LossReason::kQueueFull, 20u)));
 }
 
 // A daemon may be killed seconds after the start: recovery has no other source of the rates.

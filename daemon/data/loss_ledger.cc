@@ -61,10 +61,6 @@ void LossLedger::LoseBetween(Place at, const ManifestLoss& loss) {
   at.dump.NoteLoss(at.channel, loss.reason, gap);
 }
 
-bool LossLedger::unsettled() const {
-  return std::ranges::any_of(entries_, [](const Entry& entry) { return entry.records.load(std::memory_order_relaxed) > entry.noted.records; });
-}
-
 bool LossLedger::TakeResync() { return std::exchange(resync_, false); }
 
 LossLedger::NotRead LossLedger::Settle(Place at, int64_t host_ns) {
@@ -92,7 +88,6 @@ void LossLedger::SettleDropped(Place at, LossReason reason, int64_t host_ns) {
   const ManifestGap gap{host_ns, more.records, reason, last_settled_ns_};
   at.channel.AddGap(gap);
   at.dump.NoteLoss(at.channel, reason, gap);
-  resync_ = true;
 }
 
 uint64_t LossLedger::SettleNotRead(Place at, LossReason reason, int64_t host_ns) {

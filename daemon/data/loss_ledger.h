@@ -49,15 +49,13 @@ class LossLedger {
     uint64_t over_budget = 0;
   };
   NotRead Settle(Place at, int64_t host_ns);
-  // Counted, and not in the manifest yet.
-  bool unsettled() const;
 
   // A block that was read at that time reached the dump.
   void NoteBlock(int64_t host_ns) { last_block_ns_ = host_ns; }
   void NoteWritten(int64_t host_ns) { last_written_ns_ = host_ns; }
   // Up to when there is something, or there could have been.
   int64_t LastNs() const { return last_block_ns_ != 0 ? last_block_ns_ : session_start_ns_; }
-  // True: since the last call something was lost that is accounted for, so gap detection must start again.
+  // True: since the last block something was lost that is accounted for, so gap detection must start again.
   bool TakeResync();
   void RequestResync() { resync_ = true; }
 

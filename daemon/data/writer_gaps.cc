@@ -13,14 +13,16 @@ ManifestLoss WriterSession::WriteErrorsOf(const ManifestChannel& channel) {
 
 void WriterSession::FindGaps(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
   if (feed.gap_detector_ == nullptr) return;
-  ResyncGaps(feed);
+  ResyncGaps(feed, host_ns);
   feed.missing_ = 0;
   feed.gap_detector_->Feed(bytes);
   NoteMissing(feed, host_ns);
 }
 
-void WriterSession::ResyncGaps(DumpFeed& feed) {
+// What waited for one more record is from before the loss: the driver's.
+void WriterSession::ResyncGaps(DumpFeed& feed, int64_t host_ns) {
   if (!feed.losses_.TakeResync()) return;
+  FinishGaps(feed, host_ns);
   feed.gap_detector_->Resync();
   if (feed.sum_gaps_ != nullptr) feed.sum_gaps_->Resync();
 }
@@ -28,14 +30,14 @@ void WriterSession::ResyncGaps(DumpFeed& feed) {
 // Counts that are added up lack what the driver dropped between two records of the dump, none of which is missing.
 void WriterSession::FindGapsOfSums(DumpFeed& feed, std::span<const std::byte> bytes, int64_t host_ns) {
   if (feed.sum_gaps_ == nullptr) return;
-  ResyncGaps(feed);
+  ResyncGaps(feed, host_ns);
   feed.missing_ = 0;
   feed.sum_gaps_->Feed(bytes);
   NoteMissingOfSums(feed, host_ns);
 }
 
 void WriterSession::NoteMissingOfSums(DumpFeed& feed, int64_t host_ns) {
-  if (feed.missing_ == 0 || feed.losses_.unsettled()) return;
+  if (feed.missing_ == 0) return;
   feed.losses_.Lose(PlaceOf(feed), LossReason::kDriver, 0, 0, host_ns);
 }
 
@@ -58,8 +60,7 @@ void WriterSession::EndRun(DumpFeed& feed) {
 }
 
 void WriterSession::NoteMissing(DumpFeed& feed, int64_t host_ns) {
-  // The queue may have lost something meanwhile: that will be noted, with its own reason.
-  if (feed.missing_ == 0 || feed.losses_.unsettled()) return;
+  if (feed.missing_ == 0) return;
   // Lines have no size of their own: the mean of those written.
   uint64_t record_bytes = feed.options_.format->record_size;
   const uint64_t written = feed.counters_.records.load(std::memory_order_relaxed);

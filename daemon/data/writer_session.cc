@@ -278,7 +278,7 @@ void WriterSession::Write(DumpFeed& feed, const BlockInfo& info,
 
 void WriterSession::WriteChannel(DumpFeed& feed, const BlockInfo& info,
                                  std::span<const std::byte> bytes) {
-  // The queue had no space for those between; that may be settled before or behind this block.
+  // There was no memory or no space in the queue for those between, which may be counted before or behind this block.
   const uint64_t before = std::exchange(feed.last_seq_, info.seq);
   if (before != 0 && info.seq > before + 1) feed.losses_.RequestResync();
   if (feed.filter_ == nullptr) {
