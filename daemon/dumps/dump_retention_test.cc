@@ -294,6 +294,20 @@ TEST(StateStoreTest, OneDaemonAtATime) {
   EXPECT_EQ(second.Lock().code(), StatusCode::kUnavailable);
 }
 
+// As where the dump root is moved away and made anew.
+TEST(StateStoreTest, OneDaemonAtATimeInAFolderThatWasReplacedToo) {
+  TempDir tmp;
+  StateStore first(tmp / "state");
+  ASSERT_TRUE(first.Lock().ok());
+  std::filesystem::rename(tmp / "state", tmp / "moved");
+  ASSERT_TRUE(first.SaveSession("ff", "{}").ok());
+  StateStore second(tmp / "state");
+  EXPECT_EQ(second.Lock().code(), StatusCode::kUnavailable);
+  std::filesystem::rename(tmp / "state", tmp / "moved too");
+  ASSERT_TRUE(second.Lock().ok());
+  EXPECT_EQ(first.SaveSession("ff", "{}").code(), StatusCode::kUnavailable);
+}
+
 TEST(StateStoreTest, SessionsComeBackAndGo) {
   TempDir tmp;
   StateStore store(tmp / "state");

@@ -29,6 +29,13 @@ std::string ParentOf(const std::string& path) { return path.substr(0, std::max<s
 
 DumpOwner Myself() { return {::geteuid(), ::getegid()}; }
 
+bool IsSame(int dir, std::string_view name, int fd) {
+  struct stat there {};
+  struct stat ours {};
+  return ::fstatat(dir, std::string(name).c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 && ::fstat(fd, &ours) == 0 &&
+         there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+}
+
 Status CheckOwn(int fd, const std::string& path) {
   struct stat st {};
   if (::fstat(fd, &st) != 0) return Status::FromErrno(errno, path);
@@ -47,7 +54,7 @@ bool IsSessionId(std::string_view id) {
 
 }  // namespace
 
-Result<UniqueFd> StateStore::Open(std::string_view sub) const {
+Result<UniqueFd> StateStore::Open(std::string_view sub) {
   if (volume_ != 0) RETURN_IF_ERROR(CheckVolume(ParentOf(path_), volume_));
   if (::mkdir(path_.c_str(), kMode) != 0 && errno != EEXIST) {
     return Status::FromErrno(errno, fmt::format("make {}", path_));
@@ -55,6 +62,7 @@ Result<UniqueFd> StateStore::Open(std::string_view sub) const {
   UniqueFd top(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!top.valid()) return Status::FromErrno(errno, fmt::format("open {}", path_));
   if (Status own = CheckOwn(top.get(), path_); !own.ok()) return own;
+  if (lock_.valid() && !IsSame(top.get(), kLock, lock_.get())) RETURN_IF_ERROR(LockIn(top.get()));
   if (sub.empty()) return top;
   const std::string name(sub);
   if (::mkdirat(top.get(), name.c_str(), kMode) != 0 && errno != EEXIST) {
@@ -66,8 +74,14 @@ Result<UniqueFd> StateStore::Open(std::string_view sub) const {
 Status StateStore::Lock() {
   Result<UniqueFd> dir = Open("");
   if (!dir.ok()) return dir.status();
+  RETURN_IF_ERROR(LockIn(dir->get()));
+  volume_ = VolumeOf(ParentOf(path_));
+  return {};
+}
+
+Status StateStore::LockIn(int dir) {
   // Not for writing: that would keep the volume from being made read-only.
-  UniqueFd fd(::openat(dir->get(), std::string(kLock).c_str(),
+  UniqueFd fd(::openat(dir, std::string(kLock).c_str(),
                        O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid()) return Status::FromErrno(errno, fmt::format("{}/{}", path_, kLock));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -78,7 +92,6 @@ Status StateStore::Lock() {
     return Status::FromErrno(errno, fmt::format("lock {}/{}", path_, kLock));
   }
   lock_ = std::move(fd);
-  volume_ = VolumeOf(ParentOf(path_));
   return {};
 }
 
@@ -100,7 +113,7 @@ Status StateStore::DropSession(const std::string& id) {
   return {};
 }
 
-Result<std::map<std::string, std::string>> StateStore::LoadSessions() const {
+Result<std::map<std::string, std::string>> StateStore::LoadSessions() {
   struct CloseDir {
     void operator()(DIR* stream) const { ::closedir(stream); }
   };
@@ -135,7 +148,7 @@ Status StateStore::Save(const StateFile& file, std::string_view text) {
   return ReplaceFile(SystemDumpIo(), dir->get(), file.name, text, Myself(), true);
 }
 
-Result<std::string> StateStore::Load(const StateFile& which) const {
+Result<std::string> StateStore::Load(const StateFile& which) {
   Result<UniqueFd> dir = Open("");
   if (!dir.ok()) return dir.status();
   Result<UniqueFd> file = OpenFileAt(dir->get(), which.name);

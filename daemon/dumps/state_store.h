@@ -34,16 +34,17 @@ class StateStore {
   Status SaveSession(const std::string& id, std::string_view text);
   Status DropSession(const std::string& id);
   // By id. What is not a session's file is left alone.
-  Result<std::map<std::string, std::string>> LoadSessions() const;
+  Result<std::map<std::string, std::string>> LoadSessions();
 
   // Waits until the disk has it.
   Status Save(const StateFile& file, std::string_view text);
   // Empty if nothing was ever saved.
-  Result<std::string> Load(const StateFile& file) const;
+  Result<std::string> Load(const StateFile& file);
 
  private:
-  // The folder and `sub` in it, made where they are missing: the dump root may have been replaced.
-  Result<UniqueFd> Open(std::string_view sub) const;
+  // The folder and `sub` in it, made where they are missing, and locked again: the dump root may have been replaced.
+  Result<UniqueFd> Open(std::string_view sub);
+  Status LockIn(int dir);
 
   std::string path_;
   UniqueFd lock_;

@@ -18,7 +18,7 @@ constexpr auto kPatience = std::chrono::seconds(10);
 
 }  // namespace
 
-Result<std::unique_ptr<EarlierRuns>> EarlierRuns::Find(const DumpRoot& root, const StateStore& store) {
+Result<std::unique_ptr<EarlierRuns>> EarlierRuns::Find(const DumpRoot& root, StateStore& store) {
   std::unique_ptr<EarlierRuns> earlier(new EarlierRuns);
   Result<std::vector<std::string>> dumps = root.Names();
   if (!dumps.ok()) return dumps.status().Annotate("dump.root");

@@ -20,7 +20,7 @@ class EarlierRuns final : private DumpRetention::Watcher {
  public:
   // What there is, before the first dump of this run. The store is locked: no other daemon works here, so unfinished dumps
   // may be completed.
-  static Result<std::unique_ptr<EarlierRuns>> Find(const DumpRoot& root, const StateStore& store);
+  static Result<std::unique_ptr<EarlierRuns>> Find(const DumpRoot& root, StateStore& store);
 
   // Completes the dumps, in the background where there is much of it. `boot_id`: of the machine's present run; empty if it
   // is not known.
