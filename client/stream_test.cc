@@ -440,8 +440,11 @@ TEST_F(FetchTest, ControlCRemovesWhatArrived) {
   SendGoodDump();
   daemon_.before_stream = [] { kill(getpid(), SIGINT); };
   EXPECT_EQ(Fetch(), 5);
-  EXPECT_EQ(err(), "profctl: data loss: fetch is incomplete: interrupted\nprofctl: partial results (2 of 9 bytes) were removed; the same command fetches all again\n");
+  EXPECT_EQ(err(), "profctl: cancelled: the fetch was interrupted\nprofctl: partial results (2 of 9 bytes) were removed; the same command fetches all again\n");
   EXPECT_FALSE(Exists("PROF_1"));
+  // While it waits for the end of the session.
+  EXPECT_EQ(Fetch({"--wait"}), 5);
+  EXPECT_TRUE(err().ends_with("again\nprofctl: cancelled: the fetch was interrupted\n")) << err();
 }
 
 TEST_F(FetchTest, ShowsProgressOnATerminalAfterASecond) {

@@ -91,6 +91,8 @@ bool Pause(const std::function<bool()>& go_on) {
   return go_on();
 }
 
+Status Interrupted() { return {StatusCode::kCancelled, "the fetch was interrupted"}; }
+
 Status WaitForEnd(const Context& context, const std::string& id, const std::function<bool()>& go_on) {
   v1::WatchSessionRequest request;
   request.set_session_id(id);
@@ -103,11 +105,11 @@ Status WaitForEnd(const Context& context, const std::string& id, const std::func
       return !ended && go_on();
     });
     if (ended) return Status::Ok();
-    if (!go_on()) return DataLoss("interrupted");
+    if (!go_on()) return Interrupted();
     const bool away = status.ok() || status.code() == StatusCode::kUnavailable ||
                       status.code() == StatusCode::kDeadlineExceeded || status.code() == StatusCode::kCancelled;
     if (!away || context.clock.SteadyNs() - heard_ns > kPatienceNs) return status;
-    if (!Pause(go_on)) return DataLoss("interrupted");
+    if (!Pause(go_on)) return Interrupted();
   }
 }
 
@@ -150,7 +152,7 @@ int RunFetch(const Context& context, const FetchOptions& options) {
   const bool waits = options.wait || options.background;
   if (waits) {
     if (Status ended = WaitForEnd(context, options.id, go_on); !ended.ok()) {
-      return Fail(context, SeeIfNotFound(ended, kListSessions));
+      return Fail(context, SeeIfNotFound(ended, kListSessions), signals.caught() != 0 ? kExitPartial : -1);
     }
   }
   FetchResult fetched = FetchInto(context, options.id, out, options.keep, go_on);
@@ -161,13 +163,14 @@ int RunFetch(const Context& context, const FetchOptions& options) {
     fetched = FetchInto(context, options.id, out, options.keep, go_on);
   }
   Status status = fetched.status;
-  if (signals.caught() != 0 && !status.ok()) status = DataLoss("interrupted");
+  const bool interrupted = signals.caught() != 0 && !status.ok();
+  if (interrupted) status = Interrupted();
   if (!status.ok()) {
-    if (fetched.name.empty()) return Fail(context, SeeIfNotFound(status, kListDumps));
+    if (fetched.name.empty()) return Fail(context, SeeIfNotFound(status, kListDumps), interrupted ? kExitPartial : -1);
     const std::string part = fmt::format("{} of {} bytes", fetched.received_bytes, fetched.total_bytes);
     const std::string fate = options.keep ? fmt::format("{}: {} kept; remove it before the next fetch, or choose another --out", fetched.path, part)
                                           : fmt::format("partial results ({}) were removed; the same command fetches all again", part);
-    int exit_code = Fail(context, status.Annotate("fetch is incomplete"), kExitPartial);
+    int exit_code = Fail(context, interrupted ? status : status.Annotate("fetch is incomplete"), kExitPartial);
     context.io.err << "profctl: " << Printable(fate) << std::endl;
     return exit_code;
   }
