@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <toml++/toml.h>
 #include <vector>
 
@@ -130,19 +131,21 @@ Status Limits::Parse(std::string_view text, const std::string& name) {
   } catch (const toml::parse_error& error) {
     return InvalidArgument(fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()));
   }
-  std::string wrong;
-  const auto report = [&wrong](const std::string& what) {
-    if (!what.empty()) wrong += (wrong.empty() ? "" : "; ") + what;
+  std::multimap<uint32_t, std::string> wrong;  // by line
+  const auto report = [&wrong](const toml::node& at, const std::string& what) {
+    if (!what.empty()) wrong.emplace(at.source().begin.line, what);
   };
   for (const auto& [section, content] : file) {
     const toml::table* table = content.as_table();
     if (table == nullptr) {
-      report(fmt::format("unknown section {}", section.str()));
+      report(content, fmt::format("{} is no section: limits stand below [check]", section.str()));
       continue;
     }
-    for (const auto& [key, value] : *table) report(Change(section.str(), key.str(), value.value<double>()));
+    for (const auto& [key, value] : *table) report(value, Change(section.str(), key.str(), value.value<double>()));
   }
-  return wrong.empty() ? Status::Ok() : InvalidArgument(name + ": " + wrong);
+  std::string all;
+  for (const auto& [line, what] : wrong) all += fmt::format("{}{}:{}: {}", all.empty() ? "" : "; ", name, line, what);
+  return all.empty() ? Status::Ok() : InvalidArgument(all);
 }
 
 Status Limits::Set(std::string_view text) {
