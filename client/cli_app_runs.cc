@@ -133,7 +133,7 @@ void AddTuneCommand(CLI::App* app, TuneCommand* t) {
   show->add_flag("--csv", t->csv, "CSV: a line for each operator and subgraph");
   CLI::App* verify = action("verify", "Whether promised gains are seen in profiles; needs no daemon", TuneCommand::Action::kVerify,
                             "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
-                            "Exit code: 7 if a promised gain is not seen.\n");
+                            "Exit code: 7 if a promised gain is not seen, 4 if nothing could be compared.\n");
   AddValue(verify, "RESULT", t->results, "Result files, or folders with them (those in the runs)", " ");
   verify->add_option("--before", t->before, "A run before tuning, as for profctl analyze")->required()->type_name("RUN");
   verify->add_option("--after", t->after, "One with the tuned bank")->required()->type_name("RUN");

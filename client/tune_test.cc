@@ -359,7 +359,7 @@ TEST_F(TuneTest, ShowAndLeases) {
   EXPECT_THAT(out(), AllOf(HasSubstr("t1"), HasSubstr("another")));
 }
 
-// As `tune show` has it, that is code 4; a gain that is missing is 7.
+// As `tune show` has it, that is code 4, and 3 where no file can be read; a gain that is missing is 7.
 TEST_F(TuneTest, VerifyOfNothingIsNoSuccess) {
   const auto make_run = [&](const std::string& name, const std::string& kernel) {
     const std::filesystem::path folder = std::filesystem::path(std::string(dir_ / name)) / "rank0_ascend_pt/ASCEND_PROFILER_OUTPUT";
@@ -376,6 +376,9 @@ TEST_F(TuneTest, VerifyOfNothingIsNoSuccess) {
   EXPECT_EQ(Run({"tune", "verify", "--before", other, "--after", other, result}), kExitNotFound);
   EXPECT_THAT(err(), HasSubstr("nothing to compare: no tuned operator is in both profiles"));
   EXPECT_EQ(Run({"tune", "verify", "--before", run, "--after", run, result}), 7);
+  EXPECT_EQ(Run({"tune", "show", "/dev/null"}), kExitRefused);
+  EXPECT_EQ(Run({"tune", "verify", "--before", run, "--after", run, "/dev/null"}), kExitRefused);
+  EXPECT_EQ(err(), "profctl: /dev/null: not a plain file\n");
 }
 
 }  // namespace

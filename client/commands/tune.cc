@@ -261,6 +261,14 @@ Status Refusal(const std::vector<TuneCondition>& conditions, bool force) {
   return FailedPrecondition(fmt::format("not tuned: {}{}", names, impossible ? "" : "; --force tunes all the same"));
 }
 
+// Refused where there are files, none of which can be read.
+Result<analysis::TuningResults> ReadResults(const std::vector<std::string>& found) {
+  analysis::TuningResults results = analysis::ReadTuningResults(found);
+  if (!results.files.empty() || found.empty()) return results;
+  const analysis::Problem& first = results.problems.front();
+  return InvalidArgument(first.where + ": " + first.what);
+}
+
 // Why neither a tuned operator nor what was promised for the model could be compared; empty: something was.
 std::string NothingCompared(const analysis::TuningResults& results, const Json& verified) {
   if (verified["promised_model"].is_object() && verified["step"]["gain_percent"].is_number()) return "";
@@ -321,16 +329,13 @@ int RunTuneShow(const Io& io, const TuneCommand& command, bool json) {
   const Result<std::vector<std::string>> found = analysis::FindTuningResults(command.results);
   if (!found.ok()) return FailWith(io, found.status(), json);
   if (found->empty()) return FailWith(io, NotFound("no aoe_result_opat_*.json or aoe_result_sgat_*.json there"), kExitNotFound, json);
-  const analysis::TuningResults results = analysis::ReadTuningResults(*found);
-  if (results.files.empty()) {
-    const analysis::Problem& first = results.problems.front();
-    return FailWith(io, InvalidArgument(first.where + ": " + first.what), kExitRefused, json);
-  }
+  const Result<analysis::TuningResults> results = ReadResults(*found);
+  if (!results.ok()) return FailWith(io, results.status(), json);
   if (command.csv) {
-    io.out << analysis::TuningCsv(results) << std::flush;
+    io.out << analysis::TuningCsv(*results) << std::flush;
     return kExitOk;
   }
-  const Json tuning = analysis::TuningView(results);
+  const Json tuning = analysis::TuningView(*results);
   if (json) {
     io.out << JsonText(tuning, true) << std::endl;
   } else {
@@ -345,26 +350,27 @@ int RunTuneVerify(const Io& io, const TuneCommand& command, bool json) {
       command.results.empty() ? Result<std::vector<std::string>>(analysis::TuningResultsIn({command.before, command.after}))
                               : analysis::FindTuningResults(command.results);
   if (!found.ok()) return fail(found.status());
+  const Result<analysis::TuningResults> results = ReadResults(*found);
+  if (!results.ok()) return fail(results.status());
   SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
   const Result<analysis::Run> before = analysis::LoadRun({command.before}, progress);
   if (!before.ok()) return fail(WithFetchHint(before.status(), {&command.before, 1}).Annotate("--before"));
   const Result<analysis::Run> after = analysis::LoadRun({command.after}, progress);
   if (!after.ok()) return fail(WithFetchHint(after.status(), {&command.after, 1}).Annotate("--after"));
-  const analysis::TuningResults results = analysis::ReadTuningResults(*found);
-  Json verified = analysis::VerifyTuning(*before, *after, results);
+  Json verified = analysis::VerifyTuning(*before, *after, *results);
   bool subgraph = false;
-  for (const analysis::TuningFile& file : results.files) {
+  for (const analysis::TuningFile& file : results->files) {
     for (const analysis::TuningTask& task : file.tasks) subgraph = subgraph || task.has_subgraphs;
   }
   verified["restore"] = RestoreSteps(subgraph, "");
-  verified["problems"] = analysis::TuningView(results)["problems"];
+  verified["problems"] = analysis::TuningView(*results)["problems"];
   if (json) {
     io.out << JsonText(verified, true) << std::endl;
   } else {
     PrintVerified(io.out, verified, io.out_color());
   }
-  if (const std::string why = NothingCompared(results, verified); !why.empty()) {
+  if (const std::string why = NothingCompared(*results, verified); !why.empty()) {
     io.err << "profctl: nothing to compare: " << why << std::endl;
     return kExitNotFound;
   }
