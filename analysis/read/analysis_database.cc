@@ -118,7 +118,7 @@ void ReadOperations(const Run& run, CheckedNumbers* numbers, Rank* rank) {
 }  // namespace
 
 void ReadAnalysisDatabase(const fs::path& file, const ReadContext& context, Rank* rank) {
-  Result<Database> database = Database::Open(file);
+  Result<Database> database = Database::Open(file, context.progress);
   if (!database.ok()) {
     context.problems->push_back({file.string(), database.status().message()});
     return;

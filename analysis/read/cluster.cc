@@ -150,7 +150,7 @@ class ClusterReader {
 
   void ReadTables() {
     const fs::path path = directory_ / kClusterDatabase;
-    Result<Database> database = Database::Open(path);
+    Result<Database> database = Database::Open(path, context_.progress);
     if (!database.ok()) return AddProblem(path, database.status().message());
     const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
       if (!database->Has(table)) return;

@@ -452,7 +452,7 @@ bool IsDatabase(const fs::path& file) {
 }
 
 Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ranks) {
-  Result<Database> database = Database::Open(file);
+  Result<Database> database = Database::Open(file, context.progress);
   if (!database.ok()) return database.status();
   DatabaseReader reader(*database, file.string(), context);
   const auto devices = reader.Devices();
@@ -463,7 +463,7 @@ Status ReadDatabase(const fs::path& file, const ReadContext& context, Ranks* ran
   const fs::path above = exported ? parent.parent_path() : parent;
   for (const auto& [device, number, dumps] : devices) {
     if (!dumps.empty()) {  // other dumps have devices of the same numbers
-      database = Database::Open(file);
+      database = Database::Open(file, context.progress);
       Status status = database.ok() ? database->ShowOnly("dumpId", dumps) : database.status();
       if (!status.ok()) return status;
     }

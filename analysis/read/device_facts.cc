@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 void TakeStates(const fs::path& file, const ReadContext& context, Rank* rank) {
-  const Result<Database> database = Database::Open(file);
+  const Result<Database> database = Database::Open(file, context.progress);
   Status status = database.status();
   if (database.ok() && database->Has("TaskInfo")) {
     status = database->Each("SELECT DISTINCT op_state FROM TaskInfo", [rank](const Row& row) {

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "analysis/run.h"
 #include "analysis/times.h"
 #include "base/count_text.h"
 #include "base/status.h"
@@ -89,8 +90,9 @@ class CheckedNumbers {
 
 class Database {
  public:
-  // An error: it is empty, or SQLite cannot read which tables it has.
-  static Result<Database> Open(const std::filesystem::path& file) {
+  // An error: it is empty, or SQLite cannot read which tables it has. Statements end when `progress_or_null` says so, which
+  // outlives this.
+  static Result<Database> Open(const std::filesystem::path& file, const Progress* progress_or_null) {
     // SQLite takes it for a database without tables.
     std::error_code error;
     if (std::filesystem::is_empty(file, error)) return InvalidArgument("the file is empty");
@@ -101,6 +103,12 @@ class Database {
     sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
     sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    // A column may be generated: one value of its default limit, a gigabyte, takes seconds in each row.
+    sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, kMostBytes);
+    if (progress_or_null != nullptr && *progress_or_null) {
+      constexpr auto kStop = [](void* progress) { return (*static_cast<const Progress*>(progress))() ? 0 : 1; };
+      sqlite3_progress_handler(opened, kInstructionsBetweenLooks, kStop, const_cast<Progress*>(progress_or_null));
+    }
     // Nothing is read before the first statement: a file that is no database, or cut, would look like one without tables.
     if (Status status = database.Each("SELECT count(*) FROM sqlite_master", [](const Row&) {}); !status.ok()) return status;
     return database;
@@ -146,6 +154,8 @@ class Database {
   }
 
  private:
+  static constexpr int kMostBytes = 16 << 20;  // of a value, and of a row
+  static constexpr int kInstructionsBetweenLooks = 1000;
   struct Close {
     void operator()(sqlite3* database) const { sqlite3_close(database); }
   };
@@ -153,7 +163,10 @@ class Database {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
   explicit Database(sqlite3* opened) : database_(opened) {}
-  Status Error() const { return InvalidArgument(sqlite3_errmsg(database_.get())); }
+  Status Error() const {
+    if (sqlite3_errcode(database_.get()) == SQLITE_TOOBIG) return InvalidArgument(fmt::format("a value or a row is larger than {} MiB", kMostBytes >> 20));
+    return InvalidArgument(sqlite3_errmsg(database_.get()));
+  }
   std::unique_ptr<sqlite3, Close> database_;
 };
 

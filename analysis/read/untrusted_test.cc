@@ -34,6 +34,16 @@ class UntrustedFiles : public ::testing::Test {
     problems_.clear();
     for (const Problem& each : run_.problems) problems_.push_back(fs::path(each.where).filename().string() + ": " + each.what);
   }
+  // Of rank 0 on device 0.
+  std::string MakeDatabase(const std::string& sql) const {
+    const std::string file = dir_ / "ascend_pytorch_profiler_0.db";
+    sqlite3* database = nullptr;
+    EXPECT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
+    const std::string all = "CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);" + sql;
+    EXPECT_EQ(sqlite3_exec(database, all.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
+    sqlite3_close(database);
+    return file;
+  }
   const Rank& rank() const { return *run_.ranks.at(0); }
   static std::string Nested(size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 
@@ -125,19 +135,26 @@ TEST_F(UntrustedFiles, TextsThatAreNoFiniteNumbers) {
   EXPECT_EQ(rank().cpu_operators.size(), 1u);
 }
 
+// Each value of the column would take part of a second, and 400 MB.
+TEST_F(UntrustedFiles, AGeneratedColumnOfADatabaseHasALimit) {
+  Read(MakeDatabase("CREATE TABLE STRING_IDS (id, value GENERATED ALWAYS AS (hex(zeroblob(200000000)))); INSERT INTO STRING_IDS (id) VALUES (1);"));
+  EXPECT_THAT(problems_, ::testing::Contains("ascend_pytorch_profiler_0.db: a value or a row is larger than 16 MiB"));
+}
+
+TEST_F(UntrustedFiles, AStatementOnADatabaseCanBeEnded) {
+  const std::string file = MakeDatabase("CREATE TABLE STRING_IDS (id, value); WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n LIMIT 10000) "
+                                        "INSERT INTO STRING_IDS SELECT i, i FROM n;");
+  int looks = 0;
+  const auto run = LoadRun({file}, [&looks] { return ++looks < 2; }, {});
+  EXPECT_EQ(run.status().code(), StatusCode::kCancelled);
+}
+
 // Differences of two times do not overflow.
 TEST_F(UntrustedFiles, TimesOfADatabaseHaveLimits) {
-  const std::string file = dir_ / "ascend_pytorch_profiler_0.db";
-  sqlite3* database = nullptr;
-  ASSERT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
-  const char* sql = "CREATE TABLE STRING_IDS (id, value); INSERT INTO STRING_IDS VALUES (1, 'PTA');"
-                    "CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);"
+  Read(MakeDatabase("CREATE TABLE STRING_IDS (id, value); INSERT INTO STRING_IDS VALUES (1, 'PTA');"
                     "CREATE TABLE GC_RECORD (startNs, endNs); INSERT INTO GC_RECORD VALUES (-9223372036854775807, 9223372036854775807);"
                     "CREATE TABLE MEMORY_RECORD (component, timestamp, totalAllocated, totalReserved, totalActive, deviceId);"
-                    "INSERT INTO MEMORY_RECORD VALUES (1, -9223372036854775807, 1, 1, 1, 0), (1, 9223372036854775807, 1, 1, 1, 0);";
-  EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(database);
-  Read(file);
+                    "INSERT INTO MEMORY_RECORD VALUES (1, -9223372036854775807, 1, 1, 1, 0), (1, 9223372036854775807, 1, 1, 1, 0);"));
   const std::vector<MemorySample>& samples = rank().memory.at("PTA");
   ASSERT_EQ(samples.size(), 2u);
   for (const MemorySample& each : samples) EXPECT_TRUE(IsTime(each.t_ns));
