@@ -53,7 +53,7 @@ def fill(server, ranks, steps, kernels):
                         f"'hcom_allReduce_' AS type, concat('group', toString(intDiv(rank, 8))) AS group_name, 20. AS elapse_ms, toUInt8(1) AS has_parts, 12. AS transit_ms, "
                         f"if(rank = {SLOW_RANK}, 1., 8.) AS wait_ms, 4. AS synchronization_ms, 0. AS idle_ms, ['HCCS'] AS transports, [100.] AS sizes_mb, [12.] AS times_ms, "
                         "[toUInt64(10)] AS packets, [toUInt64(9)] AS large_packets, toUInt8(1) AS step_is_named, toUInt8(0) AS p2p, [0.9] AS large_ratios, "
-                        "[toUInt32(0)] AS size_transports, [10.] AS size_packet_mb, [toUInt64(10)] AS size_packets, [12.] AS size_times_ms"),
+                        "[toUInt32(0)] AS size_transports, [10.] AS size_packet_mb, [toUInt64(10)] AS size_packets, [12.] AS size_times_ms, toInt32(-1) AS between_first, toInt32(-1) AS between_second"),
         "links": (8, "concat('group', toString(intDiv(rank, 8))) AS group_name, toString(rank) AS src, toString(intDiv(rank, 8) * 8 + number % 8) AS dst, 'HCCS' AS transport, "
                      f"{100. * steps} AS size_mb, {6. * steps} AS time_ms, toUInt32(number % 8) AS at, toInt64(-1) AS step, 'allreduce-total' AS name, '' AS op_name, toUInt8(0) AS p2p, "
                      "toUInt8(0) AS part"),

@@ -112,6 +112,17 @@ TEST(StoreFetch, RowsThatAreOneRun) {
   EXPECT_TRUE(run->problems.empty());
 }
 
+TEST(StoreFetch, BetweenWhichRanksAMessageWent) {
+  const auto between = [](const std::string& ends) {
+    const auto run = Stored("collectives", R"([["7", 100, "send", "send", "g", 1, 0, 0, 0, 0, 0, [], [], [], [], [], 1, 1, 1, [], [], [], [], [], )" + ends + "]]");
+    EXPECT_TRUE(run.ok()) << run.status().message();
+    return run.ok() ? run->ranks.at(0)->collectives.at(0).between : kUnknownEnds;
+  };
+  EXPECT_EQ(between("2, 5"), std::pair(2, 5));
+  EXPECT_EQ(between("-1, -1"), kUnknownEnds);
+  EXPECT_EQ(between("5, 2"), kUnknownEnds) << "who may write there could have written anything";
+}
+
 // As a table: the question which loads there are, without those that rows are counted by.
 const std::string kLoadsAsked = "loads WHERE run = 'run' AND state = 1 ORDER";
 

@@ -74,8 +74,9 @@ TEST_F(StoreTest, TheRowThatCommitsIsTheLast) {
   EXPECT_TRUE(server_.RowsOf("kernels").starts_with("run 1\t3\t"));
 }
 
-TEST_F(StoreTest, WaitsCopiesAndStepsHaveRows) {
+TEST_F(StoreTest, WaitsCopiesStepsAndMessagesHaveRows) {
   auto run = SmallRun();
+  run.ranks[0]->collectives.emplace_back().between = {2, 5};
   run.ranks[0]->waits.push_back({100, 200, 3, true});
   run.ranks[0]->copies.push_back({300, 400, 0});
   run.ranks[0]->shares[1].begun = {8, 0, 0.5, 4};
@@ -86,6 +87,7 @@ TEST_F(StoreTest, WaitsCopiesAndStepsHaveRows) {
   EXPECT_TRUE(server_.RowsOf("waits").ends_with("\t100\t200\t3\t1\n")) << server_.RowsOf("waits");
   EXPECT_TRUE(server_.RowsOf("copies").ends_with("\t300\t400\t0\n")) << server_.RowsOf("copies");
   EXPECT_TRUE(server_.RowsOf("steps").ends_with("\t[8,0,0.5,4]\n")) << server_.RowsOf("steps");
+  EXPECT_TRUE(server_.RowsOf("collectives").ends_with("\t[]\t2\t5\n")) << server_.RowsOf("collectives");
 }
 
 // Whose load replaces whose.

@@ -55,13 +55,15 @@ constexpr auto kSlices = std::to_array<StoreColumn>({
     {"at", "UInt32", kTime}, kStart, kEnd, {"layer", "String", kText}, {"thread", "String", kText}, {"lane", "Int32"}, kName, {"stack", "String", kText},
     {"is_operator", "UInt8"},
 });
-// `size_...`: packets by size; `size_transports` are places in `transports`.
+// `size_...`: packets by size; `size_transports` are places in `transports`. `between_...`: the two ranks of a message, numbered
+// within their group, the smaller first; -1: not known.
 constexpr auto kCollectives = std::to_array<StoreColumn>({
     {"at", "UInt32", kTime}, kStart, kStep, kName, kType, {"group_name", "String", kText}, {"elapse_ms", "Float64"}, {"has_parts", "UInt8"},
     {"transit_ms", "Float64"}, {"wait_ms", "Float64"}, {"synchronization_ms", "Float64"}, {"idle_ms", "Float64"},
     {"transports", "Array(String)"}, {"sizes_mb", "Array(Float64)"}, {"times_ms", "Array(Float64)"}, {"packets", "Array(UInt64)"},
     {"large_packets", "Array(UInt64)"}, {"step_is_named", "UInt8"}, {"p2p", "UInt8"}, {"large_ratios", "Array(Float64)"},
     {"size_transports", "Array(UInt32)"}, {"size_packet_mb", "Array(Float64)"}, {"size_packets", "Array(UInt64)"}, {"size_times_ms", "Array(Float64)"},
+    {"between_first", "Int32"}, {"between_second", "Int32"},
 });
 constexpr auto kTransfers = std::to_array<StoreColumn>({
     kStart, kEnd, {"bytes", "UInt64"}, kName, {"transport", "String", kText}, {"link", "String", kText},

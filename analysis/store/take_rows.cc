@@ -253,6 +253,9 @@ Status TakeCollective(const StoreRow& row, Filling* to) {
   }
   TakePacketSizes(row, 20, &made);
   made.p2p = row.Int(18) != 0;
+  const int64_t first = row.Int(24);
+  const int64_t second = row.Int(25);
+  if (first >= 0 && first < second && second <= INT32_MAX) made.between = {static_cast<int32_t>(first), static_cast<int32_t>(second)};
   if (row.Int(17) != 0) made.step = row.Int(16);  // else found by its time, which differs between ranks
   return {};
 }
@@ -378,7 +381,7 @@ constexpr auto kQueries = std::to_array<FetchQuery>({
     {"slices", kComplete, "", "at, start_ns, end_ns, lane, name, stack, is_operator", "ORDER BY load, at", TakeSlice},
     {"collectives", kRows, " communication cluster ",
      "start_ns, name, type, group_name, elapse_ms, has_parts, transit_ms, wait_ms, synchronization_ms, idle_ms, transports, sizes_mb, times_ms, "
-     "packets, large_packets, step, step_is_named, p2p, large_ratios, size_transports, size_packet_mb, size_packets, size_times_ms",
+     "packets, large_packets, step, step_is_named, p2p, large_ratios, size_transports, size_packet_mb, size_packets, size_times_ms, between_first, between_second",
      "ORDER BY load, at", TakeCollective},
     {"collectives", kAdded, " communication ",
      "group_name, name, type, count() AS operations, sum(elapse_ms), max(has_parts), sum(transit_ms), sum(wait_ms), sum(synchronization_ms), sum(idle_ms)",

@@ -167,7 +167,8 @@ void WriteCollective(const Rank& rank, size_t at, int64_t step, RowBlocks* block
       .Floats(Column<double>(by, [](const Transport& of) { return of.size_mb; })).Floats(Column<double>(by, [](const Transport& of) { return of.time_ms; }))
       .Ints(Column<uint64_t>(by, [](const Transport& of) { return of.packets; }))
       .Ints(Column<uint64_t>(by, [](const Transport& of) { return of.large_packets; })).Uint(each.step >= 0).Uint(each.p2p)
-      .Floats(Column<double>(by, [](const Transport& of) { return of.large_ratio; })).Ints(size_of).Floats(size_mb).Ints(size_packets).Floats(size_times).End();
+      .Floats(Column<double>(by, [](const Transport& of) { return of.large_ratio; })).Ints(size_of).Floats(size_mb).Ints(size_packets).Floats(size_times)
+      .Int(each.between.first).Int(each.between.second).End();
 }
 
 void WriteCommunication(const Rank& rank, RowBlocks* blocks) {
