@@ -43,10 +43,7 @@ DumpSync::~DumpSync() {
 bool DumpSync::Push(Job job, bool must) {
   {
     MutexLock lock(mutex_);
-    if (!must && waiting_.size() >= kMaxWaiting) {
-      ++stats_.turned_away;
-      return false;
-    }
+    if (!must && waiting_.size() >= kMaxWaiting) return false;
     waiting_.push_back(std::move(job));
   }
   wake_.NotifyOne();
@@ -69,11 +66,6 @@ void DumpSync::Then(UniqueFd volume, const Outcome& outcome, std::function<void(
 bool DumpSync::idle() const {
   MutexLock lock(mutex_);
   return waiting_.empty() && !busy_;
-}
-
-DumpSync::Stats DumpSync::stats() const {
-  MutexLock lock(mutex_);
-  return stats_;
 }
 
 void DumpSync::Run() {
@@ -122,11 +114,6 @@ void DumpSync::Do(Job& job) {
     } else {
       job.replacement->CallOff();
     }
-  }
-  {
-    MutexLock lock(mutex_);
-    if (job.what != SyncMode::kStart) ++stats_.synced;
-    if (failed != 0) ++stats_.errors;
   }
   if (job.done) job.done();
 }

@@ -65,12 +65,6 @@ class DumpSync {
 
   // Nothing is waiting or being done.
   bool idle() const;
-  struct Stats {
-    uint64_t synced = 0;
-    uint64_t turned_away = 0;
-    uint64_t errors = 0;
-  };
-  Stats stats() const;
 
  private:
   static constexpr size_t kMaxWaiting = 1024;
@@ -91,7 +85,6 @@ class DumpSync {
   std::vector<Job> waiting_ GUARDED_BY(mutex_);
   bool busy_ GUARDED_BY(mutex_) = false;
   bool stop_ GUARDED_BY(mutex_) = false;
-  Stats stats_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

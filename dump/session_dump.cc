@@ -267,11 +267,4 @@ Status SessionDump::AppendTo(DumpFile& file, std::span<const std::byte> bytes, c
   return result;
 }
 
-SessionDump::ChannelStats SessionDump::Stats(Channel channel) const {
-  if (channel >= channels_.size()) return {};
-  const SliceWriter& writer = *channels_[channel]->writer;
-  return {writer.records(), writer.bytes(), writer.lost_records(), writer.lost_bytes(),
-          writer.slices()};
-}
-
 }  // namespace profd

@@ -154,14 +154,6 @@ class SessionDump {
   DumpSpace& space() { return space_; }
   // Bytes of all files of this dump, what is still buffered and the manifest included.
   uint64_t bytes_written() const { return space_.used() + manifest_writer_.bytes(); }
-  struct ChannelStats {
-    uint64_t records = 0;
-    uint64_t bytes = 0;
-    uint64_t lost_records = 0;  // taken, but could not be written in the end
-    uint64_t lost_bytes = 0;
-    uint32_t slices = 0;
-  };
-  ChannelStats Stats(Channel channel) const;
   size_t open_fds() const { return files_.open_fds(); }
 
   // What the daemon keeps up to date: outcomes, losses, clock pairs, warnings.

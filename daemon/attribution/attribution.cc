@@ -76,7 +76,6 @@ struct Attribution::Impl {
   size_t ignored_files = 0;
   std::map<SeriesKey, SeriesId> series;
   std::vector<Sample> batch;
-  Counters counters;
   bool stopped = false;
   bool news = true;  // a source has reported since the last round
   uint64_t told_troubles = 0;
@@ -252,15 +251,10 @@ void Attribution::Impl::SayIgnored(const std::vector<std::string>& ignored) {
 }
 
 void Attribution::Impl::AddSelf(AttributionRows* rows) {
-  counters.hidden_processes = rows->hidden_processes;
-  counters.hidden_jobs = rows->hidden_jobs;
-  counters.hidden_containers = rows->hidden_containers;
-  counters.source_errors = users.errors();
   auto put = [rows](MetricId metric, auto value, std::vector<std::string> labels = {}) {
     rows->series[SeriesKey{metric, kHostDevice, std::move(labels)}] = static_cast<double>(value);
   };
   auto put_source = [&](const std::string& name, const SourceState& state) {
-    counters.source_errors += name == "users" ? 0 : state.errors;
     if (!state.in_use && state.errors == 0) return;
     put(MetricByName("profd_attribution_source_up"), state.up ? 1 : 0, {name});
     put(MetricByName("profd_attribution_source_errors_total"), state.errors, {name});
@@ -311,11 +305,6 @@ void Attribution::Tick() {
 void Attribution::Stop() {
   DCHECK_ON(impl_->deps.control);
   impl_->stopped = true;
-}
-
-Attribution::Counters Attribution::counters() const {
-  DCHECK_ON(impl_->deps.control);
-  return impl_->counters;
 }
 
 }  // namespace profd

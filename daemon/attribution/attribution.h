@@ -40,12 +40,6 @@ class Attribution {
     // NPUs with metrics that are not among the host's devices.
     std::function<std::vector<DeviceInfo>()> more_devices = nullptr;
   };
-  struct Counters {
-    uint64_t hidden_processes = 0;  // now, beyond attribution.max_processes
-    uint64_t hidden_jobs = 0;       // now, beyond attribution.max_jobs
-    uint64_t hidden_containers = 0;  // now, beyond attribution.max_processes
-    uint64_t source_errors = 0;     // failed rounds of any source
-  };
 
   Attribution(Deps deps, const DaemonConfig& config);
   ~Attribution();
@@ -54,7 +48,6 @@ class Attribution {
   void Tick();
   // No further rounds; before the strand's executor stops.
   void Stop();
-  Counters counters() const;
 
  private:
   struct Impl;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -97,6 +98,8 @@ class AttributionTest : public ::testing::Test {
 
 constexpr MetricId kJob = MetricByName("atlas_npu_job_info");
 constexpr MetricId kProcess = MetricByName("atlas_npu_process_info");
+constexpr MetricId kUp = MetricByName("profd_attribution_source_up");
+constexpr MetricId kErrors = MetricByName("profd_attribution_source_errors_total");  // "source": one error
 
 // Without the HAL libdcmi alone knows NPUs.
 TEST_F(AttributionTest, KnowsNpusThatTheHalDoesNotList) {
@@ -163,15 +166,15 @@ TEST_F(AttributionTest, JobMapIsReadAgain) {
   EXPECT_THAT(notices_, ::testing::ElementsAre("job_map: not used: 77: this node has no NPU 77"));
   std::filesystem::remove_all(folder_.path());
   clock_.Advance(6 * kNsPerSecond);
-  RoundsUntil([&] { return attribution_->counters().source_errors > 0; });
-  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), Contains("job_map = 0.000000"));
+  RoundsUntil([&] { return std::ranges::count(Shown(kErrors), "job_map") == 1; });
+  EXPECT_THAT(Shown(kUp), Contains("job_map = 0.000000"));
   EXPECT_THAT(notices_, Contains(HasSubstr("No such file")));
 }
 
 TEST_F(AttributionTest, SourcesThatAreNotThereSayNothing) {
   Start();
   attribution_->Tick();
-  EXPECT_THAT(Shown(MetricByName("profd_attribution_source_up")), ::testing::ElementsAre("users"));
+  EXPECT_THAT(Shown(kUp), ::testing::ElementsAre("users"));
   EXPECT_THAT(notices_, IsEmpty());
 }
 
@@ -224,7 +227,6 @@ TEST_F(AttributionTest, NothingAfterTheStop) {
 }
 
 constexpr MetricId kContainer = MetricByName("atlas_npu_container_info");
-constexpr MetricId kUp = MetricByName("profd_attribution_source_up");
 
 TEST_F(AttributionTest, KubeletAndRuntimeNameContainers) {
   FakeKubelet kubelet;
@@ -261,7 +263,7 @@ TEST_F(AttributionTest, KubeletThatHangsCostsItsOwnLabels) {
   directory_.processes = {ProcessOf(10, 0, "4711", {0})};
   Start();
   RoundsUntil([&] { return !Shown(kJob).empty(); });
-  RoundsUntil([&] { return attribution_->counters().source_errors > 0; });
+  RoundsUntil([&] { return std::ranges::count(Shown(kErrors), "kubelet") == 1; });
   EXPECT_THAT(Shown(kUp), Contains("kubelet = 0.000000"));
   EXPECT_THAT(Shown(kJob), SizeIs(1));
 }
