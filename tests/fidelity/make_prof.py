@@ -34,7 +34,6 @@ class Options:
         self.slices = 3
         self.cut = "record"     # or "anywhere"
         self.names = "slice"    # or "inference", "training": historical names
-        self.device_names = None
         self.end_info = True
         self.only = None        # these channels only
         self.__dict__.update(changes)
