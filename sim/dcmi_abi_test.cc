@@ -32,16 +32,10 @@ TEST(Dcmi, EnumeratesSingleDieCards) {
   int count = 0, list[64];
   ASSERT_EQ(dcmi.lib.Get<abi::DcmiGetCardListFn>("dcmi_get_card_list")(&count, list, 64), 0);
   EXPECT_EQ(count, 8);
-  int devices = 0, max = 0, mcu = 0, cpu = 0, type = -1, logic = -1;
+  int devices = 0, type = -1, logic = -1;
   ASSERT_EQ(dcmi.lib.Get<abi::DcmiGetDeviceNumInCardFn>("dcmi_get_device_num_in_card")(7, &devices),
             0);
   EXPECT_EQ(devices, 1);
-  ASSERT_EQ(
-      dcmi.lib.Get<abi::DcmiGetDeviceIdInCardFn>("dcmi_get_device_id_in_card")(0, &max, &mcu, &cpu),
-      0);
-  EXPECT_EQ(max, 1);
-  EXPECT_EQ(mcu, 1);
-  EXPECT_EQ(cpu, -1);
   EXPECT_EQ(dcmi.Ask("dcmi_get_device_type", 0, 0, &type), 0);
   EXPECT_EQ(type, abi::kUnitNpu);
   EXPECT_EQ(dcmi.Ask("dcmi_get_device_type", 0, 1, &type), 0);
@@ -57,15 +51,12 @@ TEST(Dcmi, EnumeratesSingleDieCards) {
 
 TEST(Dcmi, EnumeratesTwoDiesPerCard) {
   DcmiLib dcmi("chip = \"A3\"");
-  int count = 0, list[64], card = -1, device = -1;
+  int count = 0, list[64], logic = -1;
   ASSERT_EQ(dcmi.lib.Get<abi::DcmiGetCardListFn>("dcmi_get_card_list")(&count, list, 64), 0);
   EXPECT_EQ(count, 8);
-  const auto reverse =
-      dcmi.lib.Get<abi::DcmiGetCardIdFromIdFn>("dcmi_get_card_id_device_id_from_logicid");
-  ASSERT_EQ(reverse(&card, &device, 15), 0);
-  EXPECT_EQ(card, 7);
-  EXPECT_EQ(device, 1);
-  EXPECT_EQ(reverse(&card, &device, 16), abi::kDcmiInvalidDevice);
+  const auto logic_id = dcmi.lib.Get<abi::DcmiGetDeviceLogicIdFn>("dcmi_get_device_logic_id");
+  ASSERT_EQ(logic_id(&logic, 7, 1), 0);
+  EXPECT_EQ(logic, 15);
   abi::DcmiSioCrcErrInfo sio;
   EXPECT_EQ(dcmi.Info(0, 1, abi::kCmdSio, 0, &sio, sizeof sio), 0);
   int topo = -1;
@@ -179,8 +170,7 @@ TEST(Dcmi, ArgumentAndDeviceErrors) {
   EXPECT_EQ(dcmi.Ask("dcmi_get_device_temperature", 0, 1, &temperature), abi::kDcmiNotSupported);
   EXPECT_EQ(dcmi.lib.Get<abi::DcmiGetPktStatsFn>("dcmi_get_netdev_pkt_stats_info")(0, 0, 1, &stats),
             abi::kDcmiInvalidParameter);
-  EXPECT_EQ(dcmi.lib.Get<abi::DcmiV2GetHealthFn>("dcmiv2_get_device_health")(8, &health),
-            abi::kDcmiInvalidDevice);
+  EXPECT_EQ(dcmi.lib.Get<abi::DcmiV2DeviceQueryFn<unsigned>>("dcmiv2_get_device_health")(8, &health), abi::kDcmiInvalidDevice);
   abi::DcmiPcieLinkBandwidthInfo pcie{};
   pcie.profiling_time = 2001;
   EXPECT_EQ(dcmi.Ask("dcmi_get_pcie_link_bandwidth_info", 0, 0, &pcie), abi::kDcmiInvalidParameter);

@@ -65,19 +65,6 @@ PROFD_SIM_EXPORT int dcmi_get_device_num_in_card(int card_id, int* device_num) {
   return abi::kDcmiOk;
 }
 
-PROFD_SIM_EXPORT int dcmi_get_device_id_in_card(int card_id, int* device_id_max, int* mcu_id,
-                                                int* cpu_id) {
-  if (device_id_max == nullptr || mcu_id == nullptr || cpu_id == nullptr) {
-    return abi::kDcmiInvalidParameter;
-  }
-  if (!Dcmi().node()) return abi::kDcmiInternal;
-  if (Dcmi().LogicId(card_id, 0) < 0) return abi::kDcmiInvalidDevice;
-  *device_id_max = Dcmi().PerCard();
-  *mcu_id = Dcmi().PerCard();  // the management controller is behind the NPUs
-  *cpu_id = -1;
-  return abi::kDcmiOk;
-}
-
 PROFD_SIM_EXPORT int dcmi_get_device_type(int card_id, int device_id, int* device_type) {
   if (device_type == nullptr) return abi::kDcmiInvalidParameter;
   if (!Dcmi().node()) return abi::kDcmiInternal;
@@ -96,21 +83,6 @@ PROFD_SIM_EXPORT int dcmi_get_device_logic_id(int* logic_id, int card_id, int de
   return abi::kDcmiOk;
 }
 
-PROFD_SIM_EXPORT int dcmi_get_card_id_device_id_from_logicid(int* card_id, int* device_id,
-                                                             unsigned logic_id) {
-  if (card_id == nullptr || device_id == nullptr) return abi::kDcmiInvalidParameter;
-  if (!Dcmi().node()) return abi::kDcmiInternal;
-  if (!Dcmi().node()->HasDevice(logic_id)) return abi::kDcmiInvalidDevice;
-  *card_id = static_cast<int>(logic_id) / Dcmi().PerCard();
-  *device_id = static_cast<int>(logic_id) % Dcmi().PerCard();
-  return abi::kDcmiOk;
-}
-
-PROFD_SIM_EXPORT int dcmi_get_card_id_device_id_from_phyid(int* card_id, int* device_id,
-                                                           unsigned phy_id) {
-  return dcmi_get_card_id_device_id_from_logicid(card_id, device_id, phy_id);
-}
-
 // Logic and physical ids are the same here.
 PROFD_SIM_EXPORT int dcmi_get_device_phyid_from_logicid(unsigned logic_id, unsigned* phy_id) {
   if (phy_id == nullptr) return abi::kDcmiInvalidParameter;
@@ -118,10 +90,6 @@ PROFD_SIM_EXPORT int dcmi_get_device_phyid_from_logicid(unsigned logic_id, unsig
   if (!Dcmi().node()->HasDevice(logic_id)) return abi::kDcmiInvalidDevice;
   *phy_id = logic_id;
   return abi::kDcmiOk;
-}
-
-PROFD_SIM_EXPORT int dcmi_get_device_logicid_from_phyid(unsigned phy_id, unsigned* logic_id) {
-  return dcmi_get_device_phyid_from_logicid(phy_id, logic_id);
 }
 
 PROFD_SIM_ASK(dcmi_get_device_chip_info_v2, abi::DcmiChipInfoV2, &DcmiView::ChipInfo)
@@ -184,13 +152,6 @@ PROFD_SIM_EXPORT int dcmiv2_get_dcmi_version(char* out, unsigned size) {
 
 PROFD_SIM_EXPORT int dcmiv2_get_driver_version(char* out, unsigned size) {
   return dcmi_get_driver_version(out, size);
-}
-
-PROFD_SIM_EXPORT int dcmiv2_get_all_device_count(int* count) {
-  if (count == nullptr) return abi::kDcmiInvalidParameter;
-  if (!Dcmi().node()) return abi::kDcmiInternal;
-  *count = Dcmi().node()->devices();
-  return abi::kDcmiOk;
 }
 
 PROFD_SIM_EXPORT int dcmiv2_get_device_list(int* list, int* count, int list_len) {

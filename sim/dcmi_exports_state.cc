@@ -187,13 +187,3 @@ PROFD_SIM_EXPORT int dcmi_get_driver_health(unsigned* out) {
   return abi::kDcmiOk;
 }
 PROFD_SIM_EXPORT int dcmiv2_get_driver_health(unsigned* out) { return dcmi_get_driver_health(out); }
-PROFD_SIM_EXPORT int dcmi_get_driver_errorcode(int* count, unsigned* list, unsigned length) {
-  if (count == nullptr || list == nullptr || length == 0) return abi::kDcmiInvalidParameter;
-  if (!Dcmi().node()) return abi::kDcmiInternal;
-  *count = 0;
-  return abi::kDcmiOk;
-}
-PROFD_SIM_EXPORT int dcmiv2_get_driver_error_code_list(int* count, unsigned* list,
-                                                       unsigned length) {
-  return dcmi_get_driver_errorcode(count, list, length);
-}

@@ -148,8 +148,7 @@ TEST(DcmiUnifiedBus, TheNewestChipHasTheSecondGenerationOnly) {
   EXPECT_EQ(a5.lib.Get<abi::DcmiInitFn>("dcmi_init")(), abi::kDcmiNotSupported);
   EXPECT_EQ(a5.lib.Get<abi::DcmiInitFn>("dcmiv2_init")(), 0);
   unsigned health = 9;
-  EXPECT_EQ(a5.lib.Get<abi::DcmiGetHealthFn>("dcmi_get_device_health")(0, 0, &health),
-            abi::kDcmiNotSupported);
+  EXPECT_EQ(a5.lib.Get<abi::DcmiDeviceQueryFn<unsigned>>("dcmi_get_device_health")(0, 0, &health), abi::kDcmiNotSupported);
   EXPECT_EQ(a5.Ask("dcmiv2_get_device_health", 7, &health), 0);
   abi::DcmiDieId die;
   const auto die_of = a5.lib.Get<int (*)(int, int, abi::DcmiDieId*)>("dcmiv2_get_device_die_id");

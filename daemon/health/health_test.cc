@@ -12,7 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Pair;
 
 HealthFacts Healthy(int device = 0) {
   return {.device = device, .npu = std::to_string(device), .up = true, .health_status = 0, .faults_known = true};

@@ -53,7 +53,7 @@ inline constexpr uint32_t kHccsHdlcOk = 0x3;           // row 21
 inline constexpr uint8_t kCoreUtilProfilingOn = 0xEF;  // row 37
 
 // ---- enumerations (1.5) ----
-enum DcmiUnitType : int { kUnitNpu = 0, kUnitMcu = 1, kUnitCpu = 2, kUnitInvalid = 0xFF };
+enum DcmiUnitType : int { kUnitNpu = 0, kUnitMcu = 1 };
 enum DcmiDieType : int { kDieNdie = 0, kDieVdie = 1, kDieDdie = 2 };
 
 enum DcmiUtilizationType : int {
@@ -81,10 +81,7 @@ enum DcmiFreqType : int {
 
 enum DcmiDeviceType : int {  // ECC
   kEccDdr = 0,
-  kEccSram = 1,
   kEccHbm = 2,
-  kEccNpu = 3,
-  kEccHbmRecordedSingle = 4,
   kEccHbmRecordedMulti = 5,
   kEccNone = 0xff,
 };
@@ -92,13 +89,6 @@ enum DcmiDeviceType : int {  // ECC
 enum DcmiSensorId : int {
   kSensorClusterTemp = 0,
   kSensorPeriTemp = 1,
-  kSensorAicore0 = 2,
-  kSensorAicore1 = 3,
-  kSensorAicoreLimit = 4,
-  kSensorAicoreTotalPer = 5,
-  kSensorAicoreElimPer = 6,
-  kSensorAicoreBaseFreq = 7,
-  kSensorNpuDdrFreq = 8,
   kSensorThermalThreshold = 9,  // temp[2]
   kSensorNtc = 10,              // ntc_temp[4]
   kSensorSocTemp = 11,
@@ -109,25 +99,16 @@ enum DcmiSensorId : int {
 
 enum DcmiNetworkHealth : int {  // dcmi_rdfx_detect_result; 0 and 6 count as healthy
   kNetOk = 0,
-  kNetSockFail = 1,
-  kNetRecvTimeout = 2,
   kNetUnreach = 3,
-  kNetTimeExceeded = 4,
-  kNetFault = 5,
   kNetInit = 6,
-  kNetThreadErr = 7,
   kNetIpSet = 8,
-  kNetUnknown = 0xFF,
 };
 
 enum DcmiMainCmd : int {
   kCmdDvpp = 0,
   kCmdLp = 8,
-  kCmdMemory = 9,
   kCmdTs = 11,
   kCmdChipInf = 12,
-  kCmdQos = 13,
-  kCmdSocInfo = 14,
   kCmdHccs = 16,
   kCmdTemp = 50,
   kCmdVdevMng = 52,
@@ -136,10 +117,8 @@ enum DcmiMainCmd : int {
 };
 
 enum DcmiSubCmd : unsigned {
-  kSubDvppStatus = 0,
   kSubDvppVdec = 1,
   kSubDvppVpc = 2,
-  kSubDvppVenc = 3,
   kSubDvppJpege = 4,
   kSubDvppJpegd = 5,
   kSubHccsStatus = 0,
@@ -153,7 +132,6 @@ enum DcmiSubCmd : unsigned {
   kSubChipInfSpod = 1,
   kSubPcieErrors = 1,
   kSubSioCrc = 0,
-  kSubVdevResource = 0,
   kSubVdevTotal = 1,
   kSubVdevActivity = 5,
 };
@@ -180,15 +158,9 @@ using DcmiGetVersionFn = int (*)(char*, unsigned);
 using DcmiGetCardListFn = int (*)(int*, int*, int);
 // dcmi_get_device_num_in_card(card, &count)
 using DcmiGetDeviceNumInCardFn = int (*)(int, int*);
-// dcmi_get_device_id_in_card(card, &device_id_max, &mcu_id, &cpu_id)
-using DcmiGetDeviceIdInCardFn = int (*)(int, int*, int*, int*);
 // dcmi_get_device_logic_id(&logic_id, card, device)
 using DcmiGetDeviceLogicIdFn = int (*)(int*, int, int);
-// dcmi_get_card_id_device_id_from_logicid, dcmi_get_card_id_device_id_from_phyid (&card, &device,
-// id)
-using DcmiGetCardIdFromIdFn = int (*)(int*, int*, unsigned);
-// dcmi_get_device_phyid_from_logicid, dcmi_get_device_logicid_from_phyid,
-// dcmiv2_get_chip_phy_id_by_dev_id
+// dcmi_get_device_phyid_from_logicid, dcmiv2_get_chip_phy_id_by_dev_id
 using DcmiConvertIdFn = int (*)(unsigned, unsigned*);
 // dcmiv2_get_device_list(list, &count, list_len)
 using DcmiV2GetDeviceListFn = int (*)(int*, int*, int);
@@ -200,9 +172,6 @@ using DcmiGetProductTypeFn = int (*)(int, int, char*, int);
 // dcmi_get_topo_info_by_device_id(card1, device1, card2, device2, &type)
 using DcmiGetTopoFn = int (*)(int, int, int, int, int*);
 
-// 1: dcmi_get_device_health / v2
-using DcmiGetHealthFn = DcmiDeviceQueryFn<unsigned>;
-using DcmiV2GetHealthFn = DcmiV2DeviceQueryFn<unsigned>;
 // 2: dcmi_get_device_errorcode_v2(card, device, &count, list, list_len);
 // dcmiv2_get_device_error_code_list
 using DcmiGetErrorCodeFn = int (*)(int, int, int*, unsigned*, unsigned);

@@ -17,7 +17,6 @@ static_assert(sizeof(void*) == 8 && sizeof(long) == 8, "the driver ABI is LP64")
 inline constexpr unsigned kMaxChannels = 160;  // also the first invalid channel id
 inline constexpr unsigned kChannelNameLength = 32;
 inline constexpr unsigned kMaxHalDevices = 64;
-inline constexpr unsigned kProfNonReal = 0;
 inline constexpr unsigned kProfReal = 1;
 
 // ---- return codes (1.4) ----
@@ -47,14 +46,10 @@ inline constexpr int kDrvErrorInvalidDevice = 2;
 inline constexpr int kDrvErrorNotSupport = 0xfffe;
 
 // drvStatus_t (1.2).
-inline constexpr int kDrvStatusIniting = 0;
 inline constexpr int kDrvStatusWork = 1;
-inline constexpr int kDrvStatusException = 2;
-inline constexpr int kDrvStatusSleep = 3;
 inline constexpr int kDrvStatusCommunicationLost = 4;
 
 // drvGetPlatformInfo.
-inline constexpr uint32_t kPlatformDeviceSide = 0;
 inline constexpr uint32_t kPlatformHostSide = 1;
 
 // ---- halGetDeviceInfo selectors (1.5) ----
@@ -62,40 +57,26 @@ enum HalModule : int32_t {
   kModuleSystem = 0,
   kModuleAicpu = 1,
   kModuleCcpu = 2,
-  kModuleDcpu = 3,
   kModuleAicore = 4,
   kModuleTscpu = 5,
-  kModulePcie = 6,
   kModuleVectorCore = 7,
-  kModuleHostAicpu = 8,
   kModuleQos = 9,
-  kModuleMemory = 10,
   kModuleLog = 11,
-  kModuleLp = 12,
 };
 
 enum HalInfo : int32_t {
   kInfoEnv = 0,  // 0 FPGA, 1 EMU, 2 ESL
   kInfoVersion = 1,
-  kInfoMasterId = 2,
   kInfoCoreNum = 3,
   kInfoFreque = 4,  // MHz
-  kInfoOsSched = 5,
-  kInfoInUsed = 6,
-  kInfoErrorMap = 7,
   kInfoOccupy = 8,
   kInfoId = 9,
   kInfoIp = 10,
   kInfoEndian = 11,
-  kInfoP2p = 12,
   kInfoSysCount = 13,      // device system counter, cycles
   kInfoMonotonicRaw = 14,  // device CLOCK_MONOTONIC_RAW, ns
-  kInfoCoreNumLevel = 15,
-  kInfoFrequeLevel = 16,
-  kInfoFftsType = 17,
   kInfoPhyChipId = 18,
   kInfoPhyDieId = 19,
-  kInfoUtilization = 23,
   kInfoHostOscFreque = 24,  // kHz; needs kApiOscFreq
   kInfoDevOscFreque = 25,   // kHz; needs kApiOscFreq
   kInfoCurrentFreq = 32,
@@ -127,11 +108,7 @@ enum ChipId : uint32_t {
 
 // ---- halGetAPIVersion gates (1.5) ----
 inline constexpr int kApiOscFreq = 0x071905;
-inline constexpr int kApiAdprof = 0x072316;
-inline constexpr int kApiDavidAicpuSamplePeriod = 0x072419;
 inline constexpr int kApiCurrent = 0x072419;  // the header this table was read from
-inline constexpr int kApiSmmuDfx = 0x07241a;
-inline constexpr int kApiBiuReportDataLoss = 0x07241a;
 
 // ---- channel ids (2.1) ----
 enum ChannelId : unsigned {
@@ -336,7 +313,6 @@ static_assert(offsetof(QosProfileInfo, mpam_id) == 8);
 static_assert(offsetof(QosProfileInfo, stream_name) == 28);
 
 // ---- user_data of channel 52 (3.4) ----
-inline constexpr uint32_t kSwitchNotRequested = 0;
 inline constexpr uint32_t kSwitchEnable = 1;
 inline constexpr uint32_t kSwitchDisable = 2;
 
