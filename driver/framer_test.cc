@@ -1,6 +1,5 @@
 #include "driver/framer.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>

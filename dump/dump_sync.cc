@@ -1,6 +1,5 @@
 #include "dump/dump_sync.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 
 #include <cerrno>

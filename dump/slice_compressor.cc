@@ -1,6 +1,5 @@
 #include "dump/slice_compressor.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>

@@ -1,8 +1,6 @@
 // The tables of `profctl analyze`, from what --json prints.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "client/commands/analysis_tables.h"
 #include "client/commands/analyze.h"
 #include "client/render.h"

@@ -1,7 +1,5 @@
 #include "daemon/collect/poll_engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,5 @@
 #include "daemon/jobs/process_facts.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 

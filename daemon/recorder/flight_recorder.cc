@@ -1,7 +1,5 @@
 #include "daemon/recorder/flight_recorder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,4 @@
 // Two of the streaming calls: a session's progress and live samples. The third is in fetch_call.cc.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <unordered_map>

@@ -1,7 +1,5 @@
 #include "daemon/web/web_server.h"
 
-#include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>

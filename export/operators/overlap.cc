@@ -1,7 +1,6 @@
 #include "export/operators/overlap.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "export/operators/model.h"

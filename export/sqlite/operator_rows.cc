@@ -4,7 +4,6 @@
 #include <array>
 #include <limits>
 #include <map>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>

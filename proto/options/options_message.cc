@@ -1,7 +1,5 @@
 #include "proto/options/options_message.h"
 
-#include <fmt/format.h>
-
 #include "base/text.h"
 #include "base/utf8.h"
 #include "profd/v1/options.pb.h"

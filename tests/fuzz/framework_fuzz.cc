@@ -1,7 +1,6 @@
 // Input: which file of a FRAMEWORK directory, then its bytes in pieces. However they are cut, the same is found; what
 // is found is in order, and a launch is tied to an operator that there is.
 #include <array>
-#include <string>
 
 #include "export/operators/framework.h"
 #include "tests/fuzz/fuzz_input.h"

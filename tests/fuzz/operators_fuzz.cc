@@ -1,7 +1,6 @@
 // Input: the files of operator-level records that a process and a device left, each whole records and a rest. They are
 // joined, cut and drawn; the result refers to nothing that is not there, and there is no more of it than records.
 #include <array>
-#include <string>
 
 #include "export/operators/model.h"
 #include "export/operators/step_shares.h"
