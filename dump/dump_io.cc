@@ -296,10 +296,11 @@ Status WalkTree(int dir, const TreeLimits& limits,
   return WalkInto(walk, dir, "", 0);
 }
 
-Status RemoveTree(int dir, int max_depth) {
+Status RemoveTree(int dir) {
+  constexpr int kMaxDepth = 64;
   struct stat st {};
   if (::fstat(dir, &st) != 0) return Status::FromErrno(errno, "stat");
-  return RemoveInto(dir, st.st_dev, max_depth);
+  return RemoveInto(dir, st.st_dev, kMaxDepth);
 }
 
 }  // namespace profd

@@ -103,6 +103,6 @@ struct TreeLimits {
 Status WalkTree(int dir, const TreeLimits& limits,
                 const std::function<Status(const TreeEntry&)>& visit);
 // Removes everything below `dir` (not `dir` itself), links as links, never leaving its file system.
-Status RemoveTree(int dir, int max_depth = 64);
+Status RemoveTree(int dir);
 
 }  // namespace profd

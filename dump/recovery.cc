@@ -29,9 +29,8 @@ constexpr int64_t kSameBootNs = 600 * kNsPerSecond;
 
 class Recovery {
  public:
-  Recovery(UniqueFd top, const DumpReader& reader, DumpOwner owner, const RecoveryOptions& options,
-           DumpIo& io)
-      : top_(std::move(top)), reader_(reader), owner_(owner), options_(options), io_(io) {}
+  Recovery(UniqueFd top, const DumpReader& reader, DumpOwner owner, const RecoveryOptions& options)
+      : top_(std::move(top)), reader_(reader), owner_(owner), options_(options) {}
 
   Result<RecoveredDump> Run();
 
@@ -52,7 +51,6 @@ class Recovery {
   const DumpReader& reader_;
   const DumpOwner owner_;
   const RecoveryOptions& options_;
-  DumpIo& io_;
   Manifest manifest_;
   std::string lost_;  // why there is no manifest; empty: there is one
   bool same_boot_ = true;
@@ -302,8 +300,7 @@ Status Recovery::Save() {
   }
   RETURN_IF_ERROR(ListRepaired(top_.get(), places_, &manifest_));
   SumCopied();
-  return ReplaceFile(io_, top_.get(), std::string(kManifestFile), Serialize(manifest_), owner_,
-                     true);
+  return ReplaceFile(SystemDumpIo(), top_.get(), std::string(kManifestFile), Serialize(manifest_), owner_, true);
 }
 
 Result<RecoveredDump> Recovery::Run() {
@@ -318,7 +315,7 @@ Result<RecoveredDump> Recovery::Run() {
     RETURN_IF_ERROR(Rebuild());
   }
   DecideTimes();
-  RepairContext context{io_, owner_, top_.get(), !same_boot_};
+  RepairContext context{owner_, top_.get(), !same_boot_};
   Result<std::vector<RepairedPlace>> places = RepairPlaces(context, &manifest_.warnings, &own_, &journal_);
   if (!places.ok()) return places.status();
   places_ = std::move(places).value();
@@ -345,8 +342,7 @@ Result<RecoveredDump> Recovery::Run() {
 
 }  // namespace
 
-Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
-                                  const RecoveryOptions& options, DumpIo& io) {
+Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name, const RecoveryOptions& options) {
   Result<UniqueFd> dir = root.OpenDump(name);
   if (!dir.ok()) return dir.status();
   struct stat st {};
@@ -354,7 +350,7 @@ Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
   DumpOwner owner{st.st_uid, st.st_gid};
   Result<DumpReader> reader = DumpReader::Open(root, name);
   if (!reader.ok()) return reader.status();
-  Result<RecoveredDump> recovered = Recovery(std::move(*dir), *reader, owner, options, io).Run();
+  Result<RecoveredDump> recovered = Recovery(std::move(*dir), *reader, owner, options).Run();
   if (!recovered.ok()) return recovered.status().Annotate(name);
   // Who may see it follows from whose directory it is, not from what the file in it claims.
   recovered->manifest.uid = st.st_uid;

@@ -43,9 +43,8 @@ struct RecoveredDump {
   uint32_t ended_slices = 0;
 };
 
-// Is a recovery due, judged by the manifest alone? The manifest if it is there.
-Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name,
-                                  const RecoveryOptions& options, DumpIo& io = SystemDumpIo());
+// Nothing is done to a dump whose manifest has an end.
+Result<RecoveredDump> RecoverDump(const DumpRoot& root, const std::string& name, const RecoveryOptions& options);
 // Of a dump that was completed as interrupted: why its session did not resume, which is known after that. Others stay
 // as they are.
 Status KeepReason(const DumpRoot& root, const std::string& name, const std::string& reason);

@@ -18,8 +18,8 @@ namespace {
 Status WriteControl(const RepairContext& context, const RepairedPlace& place, std::string name,
                     std::string_view text) {
   if (place.device >= 0) name += fmt::format(".{}", place.device);
-  RETURN_IF_ERROR(ReplaceFile(context.io, place.dir.get(), name, text, context.owner, false));
-  return ReplaceFile(context.io, place.dir.get(), name + std::string(kDoneSuffix),
+  RETURN_IF_ERROR(ReplaceFile(SystemDumpIo(), place.dir.get(), name, text, context.owner, false));
+  return ReplaceFile(SystemDumpIo(), place.dir.get(), name + std::string(kDoneSuffix),
                      ControlDone(text.size()), context.owner, false);
 }
 

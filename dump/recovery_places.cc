@@ -271,7 +271,7 @@ Status PlaceRepair::WriteDone(const std::string& name, uint64_t bytes) {
   const std::string done = name + std::string(kDoneSuffix);
   uint64_t reported = 0;
   if (ReadDone(data_.get(), done, context_.owner.uid, &reported) && reported == bytes) return {};
-  return ReplaceFile(context_.io, data_.get(), done, SliceDone(bytes), context_.owner, false);
+  return ReplaceFile(SystemDumpIo(), data_.get(), done, SliceDone(bytes), context_.owner, false);
 }
 
 void PlaceRepair::Note(const std::string& name, const ManifestFile& file, uint64_t recorded_bytes,

@@ -17,7 +17,6 @@
 namespace profd {
 
 struct RepairContext {
-  DumpIo& io;
   DumpOwner owner;
   int top;
   bool zeros_untrue;  // the machine went down: what was not on the disk may read as zeros

@@ -9,6 +9,11 @@
 namespace profd::analysis {
 namespace {
 
+// Of the gain that was promised this much must be measured for the verdict.
+constexpr double kSeen = 0.8;
+constexpr double kPartly = 0.2;
+constexpr double kNoisePercent = 2;  // times that differ less are the same
+
 struct Sum {
   uint64_t count = 0;
   int64_t ns = 0;
@@ -92,13 +97,12 @@ Measured Measure(const TunedOperator& row, const Times& before, const Times& aft
   return {"type", one.MeanUs(), two.MeanUs()};
 }
 
-std::string_view VerdictOf(const std::optional<double>& promised, const std::optional<double>& measured, const VerifyLimits& limits) {
+std::string_view VerdictOf(const std::optional<double>& promised, const std::optional<double>& measured) {
   if (!measured) return "not_in_profile";
-  const double noise = limits.noise * 100;
-  if (*measured < -noise) return "slower";
-  if (!promised || *promised <= noise) return "too_small";
-  if (*measured >= limits.seen * *promised) return "seen";
-  if (*measured > noise && *measured >= limits.partly * *promised) return "partly";
+  if (*measured < -kNoisePercent) return "slower";
+  if (!promised || *promised <= kNoisePercent) return "too_small";
+  if (*measured >= kSeen * *promised) return "seen";
+  if (*measured > kNoisePercent && *measured >= kPartly * *promised) return "partly";
   return "not_seen";
 }
 
@@ -136,7 +140,7 @@ Json PromisedModel(const TuningResults& results) {
 
 }  // namespace
 
-Json VerifyTuning(const Run& before, const Run& after, const TuningResults& results, const VerifyLimits& limits) {
+Json VerifyTuning(const Run& before, const Run& after, const TuningResults& results) {
   const Times one = TimesOf(before), two = TimesOf(after);
   const std::optional<double> step_before = Median(one.steps_ms), step_after = Median(two.steps_ms);
   Json json = {{"before", before.name}, {"after", after.name}};
@@ -150,7 +154,7 @@ Json VerifyTuning(const Run& before, const Run& after, const TuningResults& resu
   for (const TunedOperator& row : Joined(results)) {
     const Measured measured = Measure(row, one, two);
     const std::optional<double> percent = GainPercent(measured.before_us, measured.after_us);
-    const std::string verdict(VerdictOf(row.gain.Percent(), percent, limits));
+    const std::string verdict(VerdictOf(row.gain.Percent(), percent));
     ++counts[verdict];
     json["operators"].push_back({{"name", row.name}, {"types", row.types}, {"mode", row.mode},
                                  {"promised_before_us", row.gain.before}, {"promised_after_us", row.gain.after},

@@ -6,16 +6,8 @@
 
 namespace profd::analysis {
 
-// Of the gain that was promised this much must be measured for the verdict; times that differ less than `noise` are
-// the same.
-struct VerifyLimits {
-  double seen = 0.8;
-  double partly = 0.2;
-  double noise = 0.02;
-};
-
 // {"step": {...}, "promised_model": ..., "operators": [...], "counts": {...}}. An operator is looked for by its name,
 // else by its types: then it stands for all of that type, and its verdict is weaker.
-Json VerifyTuning(const Run& before, const Run& after, const TuningResults& results, const VerifyLimits& limits = {});
+Json VerifyTuning(const Run& before, const Run& after, const TuningResults& results);
 
 }  // namespace profd::analysis

@@ -214,7 +214,6 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
       return end.ec == std::errc() && end.ptr == text.data() + text.size();
     }
     case NpuExporterValue::kPerSecond: {
-      if (rates_ == nullptr) return false;
       const std::string key = fmt::format("{}\x1f{}", reader.row, LabelValue(*series.labels, "npu"));
       const double rate = rates_->Note(key, series.time_ns, series.value);
       *value = Scaled(rate, source.scale);

@@ -33,8 +33,7 @@ class NpuExporterRates {
 };
 
 // All rows that have a fresh value at `now_ns` (MONOTONIC_RAW), in one pass over the store. `version` is ours.
-// Without `rates` no metric that needs one is there.
 std::vector<prometheus::MetricFamily> NpuExporterFamilies(const MetricStore& store, int64_t now_ns,
-                                                          std::string_view version, NpuExporterRates* rates = nullptr);
+                                                          std::string_view version, NpuExporterRates* rates);
 
 }  // namespace profd
