@@ -202,7 +202,7 @@ void Framer::TakeLine(std::span<const std::byte> line, Compactor& out) {
   } else if ((!format_.opaque && text.find_first_not_of(" \t\r") == std::string_view::npos) ||
              (text.size() <= kMaxLineBytes && !format_.header_token.empty() &&
               text.find(format_.header_token) != std::string_view::npos)) {
-    ++out.result.header_lines;
+    // A heading, or blank: dropped.
   } else if (text.size() > kMaxLineBytes || !IsPlausibleLine(format_, text)) {
     if (format_.opaque) return out.Keep(begin, line.size());
     CountGarbage(out.result, line.size());

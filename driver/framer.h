@@ -23,7 +23,6 @@ struct FrameResult {
   uint64_t records = 0;
   uint64_t garbage_bytes = 0;   // dropped as they were no records
   uint64_t garbage_events = 0;  // runs of garbage begun
-  uint64_t header_lines = 0;    // text: dropped as headers, or blank
   uint64_t zeros_missing = 0;   // text: of the lines' timestamps (ZerosMissing), which are as they came
 };
 

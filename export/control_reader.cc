@@ -170,8 +170,6 @@ void ControlReader::SampleJson(const std::string& path, std::string_view text) {
   Json sample = Json::parse(text, nullptr, false);
   if (!sample.is_object()) return Broken(path, "is not a JSON object");
   if (std::string mode = TextOf(sample, "llc_profiling"); !mode.empty()) place->llc_mode = mode;
-  std::string hbm = TextOf(sample, "hbm_profiling_events");
-  if (!hbm.empty()) place->hbm_events = static_cast<int>(Items(hbm).size());
   const std::string streams = TextOf(sample, "qosEvents");
   for (std::string_view item : Items(streams)) place->qos_events.emplace_back(item);
   place->host_disk_hz = RealOf(sample, "host_disk_freq").value_or(0);

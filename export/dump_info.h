@@ -54,7 +54,6 @@ struct Place {
   std::vector<int> ctrl_cpus;
   std::vector<int> ai_cpus;
   std::string llc_mode = "read";  // sample.json llc_profiling
-  int hbm_events = 2;             // sample.json hbm_profiling_events
   std::vector<std::string> qos_events;
   // Read during the session, by time; none without a manifest.
   std::vector<DumpClocks> clock_pairs;

@@ -34,7 +34,7 @@ class DumpInfoTest : public ::testing::Test {
         R"({"DeviceInfo":[{"ctrl_cpu":"0","ai_cpu":"2,3","hwts_frequency":"38.4",)"
         R"("aic_frequency":"1800"}],"CPU":[{"Frequency":""}],"platform_version":"4"})");
     Put("device_3/sample.json",
-        R"({"llc_profiling":"write","hbm_profiling_events":"read","qosEvents":"SDMA,AIC",)"
+        R"({"llc_profiling":"write","qosEvents":"SDMA,AIC",)"
         R"("ai_core_profiling_mode":"task-based","aiv_profiling_mode":"sample-based",)"
         R"("ai_core_profiling_events":"0x8,0xa,9"})");
     Put("device_3/start_info.3", kStart);
@@ -91,7 +91,6 @@ TEST_F(DumpInfoTest, ReadsControlFiles) {
   EXPECT_EQ(device->aicore_mhz, 1800);
   EXPECT_EQ(device->ai_cpus, (std::vector<int>{2, 3}));
   EXPECT_EQ(device->llc_mode, "write");
-  EXPECT_EQ(device->hbm_events, 1);
   EXPECT_EQ(device->qos_events, (std::vector<std::string>{"SDMA", "AIC"}));
   EXPECT_EQ(device->aicore_mode, "task-based");
   EXPECT_EQ(device->aiv_mode, "sample-based");

@@ -22,7 +22,6 @@ struct TuneRequest {
   uint64_t parallel_num = 1;            // TUNING_PARALLEL_NUM
   bool parallel_given = false;
   uint64_t te_parallel = 8;             // TE_PARALLEL_COMPILER
-  bool te_given = false;
   uint64_t processes = 1;
   std::string job;
   std::vector<std::string> command;

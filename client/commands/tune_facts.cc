@@ -64,7 +64,7 @@ class RequestReader {
       request_.model_bytes = bytes;
     }
     request_.parallel_given = Number("--parallel-num", command_.parallel_num, "TUNING_PARALLEL_NUM", &request_.parallel_num);
-    request_.te_given = Number("--te-parallel", command_.te_parallel, "TE_PARALLEL_COMPILER", &request_.te_parallel);
+    Number("--te-parallel", command_.te_parallel, "TE_PARALLEL_COMPILER", &request_.te_parallel);
     Number("--processes", command_.processes, nullptr, &request_.processes);
     if (command_.te_parallel) request_.variables["TE_PARALLEL_COMPILER"] = std::to_string(request_.te_parallel);
     ReadBank();

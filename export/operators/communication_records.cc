@@ -20,7 +20,6 @@ void CommunicationRecords::AddInfo(const RecordView& record) {
   info.notify = record.U64(72);
   info.estimated_us = std::bit_cast<double>(record.U64(88));
   info.bytes = record.U64(112);
-  info.op_type = record.U32(120);
   info.data_type = record.U32(124);
   info.link = record.U32(128);
   info.transport = record.U32(132);

@@ -23,7 +23,6 @@ struct CommunicationInfo {
   uint32_t rank_size = 0;
   uint32_t plane = 0;
   uint32_t context = kNoContext;
-  uint32_t op_type = 0;
   uint32_t data_type = 0;
   uint32_t link = 0;
   uint32_t transport = 0;

@@ -81,9 +81,7 @@ inline SerialType IntType(uint64_t value) {
 // Writes cells of one table. Remembers what hardly changes from row to row.
 class CellEncoder {
  public:
-  static constexpr size_t kMaxColumns = 50;
-
-  // At most kMaxColumns. Writes up to 8 bytes more than it returns.
+  // At most 50 columns. Writes up to 8 bytes more than it returns.
   size_t Encode(std::byte* out, int64_t rowid, std::span<const CellColumn> columns, size_t row) {
     std::byte* type = PutRowid(out + length_bytes_, static_cast<uint64_t>(rowid));
     const size_t header = 1 + columns.size();

@@ -35,7 +35,6 @@ Place MakePlace(fuzz::Input& input, const DecoderSpec& spec) {
   place.device = spec.kind == Place::Kind::kDevice ? 3 : -1;
   place.chip = kChips[input.TakeIndex(kChips.size())];
   const auto flags = input.Take<uint8_t>();
-  place.hbm_events = flags & 1 ? 1 : 2;
   place.llc_mode = flags & 2 ? "write" : "read";
   place.record_version = flags & 4 ? "2.0" : "1.0";
   place.aicore_mode = flags & 8 ? "task-based" : "sample-based";
