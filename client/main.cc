@@ -1,12 +1,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "client/cli.h"
 #include "client/connection.h"
 #include "client/grpc_api.h"
@@ -18,10 +18,7 @@ static size_t ColumnsOfOutput() {
 }
 
 int main(int argc, char** argv) {
-  auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value != nullptr ? value : "");
-  };
+  const auto variable = [](const char* name) { return std::string(profd::EnvironmentVariable(name)); };
   // https://no-color.org: set and not empty.
   profd::client::Io io{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, isatty(STDERR_FILENO) != 0,
                        variable("NO_COLOR").empty() && variable("TERM") != "dumb", ColumnsOfOutput()};

@@ -7,6 +7,8 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/environment.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace profd::client {
@@ -114,6 +116,14 @@ size_t DisplayWidth(std::string_view text) {
   size_t width = 0;
   while (!text.empty()) width += TakeCharacter(&text);
   return width;
+}
+
+bool IsUtf8Locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view locale = EnvironmentVariable(name);
+    if (!locale.empty()) return HoldsIgnoringCase(locale, "utf-8") || HoldsIgnoringCase(locale, "utf8");
+  }
+  return false;
 }
 
 std::string FormatBytes(uint64_t bytes) {

@@ -26,6 +26,9 @@ size_t DisplayWidth(std::string_view text);
 std::string CutAtEnd(std::string_view text, size_t columns);
 std::string CutInMiddle(std::string_view text, size_t columns);
 
+// Of the locale's three variables the first that is set decides.
+bool IsUtf8Locale();
+
 // "0 B", "1.5 KiB", "20.0 MiB"
 std::string FormatBytes(uint64_t bytes);
 // "-" where it is empty.

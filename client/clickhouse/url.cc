@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "client/serve/web_server.h"
 
@@ -14,11 +14,6 @@ namespace {
 constexpr std::string_view kPlain = "clickhouse://";
 constexpr std::string_view kTls = "clickhouses://";
 constexpr size_t kMostName = 200;
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // Of "host", "host:port", "[::1]:port".
 bool ParseHost(std::string_view text, ClickHouseUrl* url) {
@@ -80,8 +75,8 @@ Result<ClickHouseUrl> ParseClickHouseUrl(std::string_view text) {
     if (colon < user.size()) url.password = DecodedUrl(user.substr(colon + 1), false);
     authority.remove_prefix(at + 1);
   }
-  if (url.user.empty()) url.user = Variable(kClickHouseUserVariable);
-  if (url.password.empty()) url.password = Variable(kClickHousePasswordVariable);
+  if (url.user.empty()) url.user = EnvironmentVariable(kClickHouseUserVariable);
+  if (url.password.empty()) url.password = EnvironmentVariable(kClickHousePasswordVariable);
   if (!ParseHost(authority, &url)) return wrong("no host, or an invalid port");
   const size_t more = std::min(path.find('/'), path.size());
   url.database = DecodedUrl(path.substr(0, more), false);

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <span>
 #include <string_view>
 #include <system_error>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "client/cli_message.h"
 #include "client/commands/export.h"
@@ -23,24 +23,9 @@ namespace {
 constexpr size_t kWidth = 100;
 constexpr size_t kMaxWidth = 300;
 
-// Of the locale's three variables the first that is set decides.
-bool AsciiLocale() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;
-    std::string_view locale = value;
-    return locale.find("UTF-8") == std::string_view::npos &&
-           locale.find("utf8") == std::string_view::npos &&
-           locale.find("UTF8") == std::string_view::npos &&
-           locale.find("utf-8") == std::string_view::npos;
-  }
-  return true;
-}
-
 size_t TerminalWidth(const Io& io) {
   size_t columns = io.out_columns;
-  const char* value = std::getenv("COLUMNS");
-  const bool known = columns > 0 || (value != nullptr && ParseNumber(std::string_view(value), &columns));
+  const bool known = columns > 0 || ParseNumber(EnvironmentVariable("COLUMNS"), &columns);
   return known ? std::clamp<size_t>(columns, 60, kMaxWidth) : kWidth;
 }
 
@@ -114,7 +99,7 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
     io.out << JsonText(shown, true) << std::endl;
     return kExitOk;
   }
-  PictureStyle style{options.ascii || AsciiLocale(), io.out_color(), options.all,
+  PictureStyle style{options.ascii || !IsUtf8Locale(), io.out_color(), options.all,
                      TerminalWidth(io)};
   PrintPicture(io.out, picture, style);
   PrintProcessFiles(io, picture.info);

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <iterator>
 #include <string_view>
 #include <vector>
 
+#include "base/environment.h"
 #include "client/parse.h"
+#include "client/render.h"
 #include "client/signals.h"
 #include "client/top/feed.h"
 #include "client/top/screen.h"
@@ -27,21 +28,6 @@ using top::View;
 
 // --once waits so long for devices that say nothing.
 constexpr int64_t kOnceMostNs = 3 * kNsPerSecond;
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-// As setlocale would decide.
-bool IsUtf8Locale() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    std::string value = Variable(name);
-    if (value.empty()) continue;
-    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos;
-  }
-  return false;
-}
 
 View ParseView(const TopOptions& options, std::vector<std::string>* problems) {
   View view;
@@ -131,7 +117,7 @@ int RunJson(const Context& context, const View& view, Feed* feed, Model* model) 
 
 int RunScreen(const Context& context, const TopOptions& options, View view, Feed* feed,
               Model* model) {
-  std::string term = Variable("TERM");
+  const std::string_view term = EnvironmentVariable("TERM");
   auto terminal = top::Terminal::Open(context.io.out_color() && !options.no_color);
   if (!context.io.out_tty || !terminal.ok() || term.empty() || term == "dumb") {
     const std::string_view problem = !context.io.out_tty ? "standard output is not a terminal"

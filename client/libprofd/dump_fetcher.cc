@@ -13,16 +13,13 @@
 #include <system_error>
 #include <vector>
 
+#include "base/environment.h"
+
 namespace profd::lib {
 namespace {
 
 constexpr int kWaitMs = 2000;
 constexpr int kLookMs = 5;
-
-std::string Variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // This process's own, without what makes the vendor's libraries start in the other one, too, and with the daemon's
 // socket: it lies beside the one that processes attach to.
@@ -32,8 +29,8 @@ std::vector<std::string> EnvironmentOf() {
     const std::string text = *entry;
     if (!text.starts_with("LD_PRELOAD=")) environment.push_back(text);
   }
-  const std::string attach = Variable("PROFD_ATTACH_SOCKET");
-  if (Variable("PROFD_SOCKET").empty() && !attach.empty()) {
+  const std::string attach(EnvironmentVariable("PROFD_ATTACH_SOCKET"));
+  if (EnvironmentVariable("PROFD_SOCKET").empty() && !attach.empty()) {
     environment.push_back("PROFD_SOCKET=" + attach.substr(0, attach.rfind('/') + 1) + "profd.sock");
   }
   return environment;
@@ -72,13 +69,13 @@ class SpawnAttributes {
 }  // namespace
 
 std::string OutputFolder(std::string_view options_json) {
-  if (Variable("PROFD_FETCH") == "0") return {};
+  if (EnvironmentVariable("PROFD_FETCH") == "0") return {};
   const auto options = nlohmann::json::parse(options_json, nullptr, /*allow_exceptions=*/false);
   std::string folder;
   if (options.is_object() && options.contains("output") && options["output"].is_string()) {
     folder = options["output"].get<std::string>();
   }
-  if (folder.empty()) folder = Variable("ASCEND_WORK_PATH");
+  if (folder.empty()) folder = EnvironmentVariable("ASCEND_WORK_PATH");
   if (folder.empty()) return {};
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(folder, error);

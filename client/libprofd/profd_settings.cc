@@ -6,16 +6,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/environment.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
 namespace profd::lib {
 namespace {
-
-std::string_view Environment(const char* name) {
-  const char* value = ::getenv(name);
-  return value == nullptr ? std::string_view() : std::string_view(value);
-}
 
 // The part of a caller's struct that both sides know; the rest keeps the defaults of ours.
 template <class Struct>
@@ -96,7 +92,7 @@ bool Settings::SaysTheSame(const Settings& other) const {
 }
 
 bool IsDisabledByEnvironment() {
-  const std::string_view disabled = Environment("PROFD_DISABLE");
+  const std::string_view disabled = EnvironmentVariable("PROFD_DISABLE");
   return !disabled.empty() && disabled != "0";
 }
 
@@ -104,14 +100,14 @@ Result<Settings> ReadSettings(const profd_config* config_or_null, bool forked) {
   Settings settings;
   if (config_or_null != nullptr) RETURN_IF_ERROR(ReadConfig(*config_or_null, &settings));
   settings.hello.made_by = std::string("libprofd ") + PROFD_VERSION;
-  settings.socket = Environment("PROFD_ATTACH_SOCKET");
+  settings.socket = EnvironmentVariable("PROFD_ATTACH_SOCKET");
   if (settings.socket.empty()) settings.socket = attach::kDefaultAttachSocket;
-  settings.log = Environment("PROFD_LOG") == "1";
-  const std::string_view collect = Trim(Environment("PROFD_COLLECT"));
+  settings.log = EnvironmentVariable("PROFD_LOG") == "1";
+  const std::string_view collect = Trim(EnvironmentVariable("PROFD_COLLECT"));
   if (!collect.empty()) settings.collect_mode = collect;
-  const std::string_view mode = Trim(Environment("PROFILING_MODE"));
+  const std::string_view mode = Trim(EnvironmentVariable("PROFILING_MODE"));
   if (!forked && mode != "false" && mode != "dynamic") {
-    settings.hello.options_json = Trim(Environment("PROFILING_OPTIONS"));
+    settings.hello.options_json = Trim(EnvironmentVariable("PROFILING_OPTIONS"));
   }
   return settings;
 }
