@@ -59,6 +59,12 @@ TEST_F(OptionsCommandTest, ChecksWithTheDaemon) {
   EXPECT_TRUE(daemon_.check_request.spec().best_effort());
   EXPECT_FALSE(daemon_.check_request.spec().target().job_id().empty());
   EXPECT_TRUE(daemon_.starts.empty());
+  EXPECT_EQ(Run({"check", "--collector", "hbm=10", "--collector", "hccs"}), 0) << err();
+  ASSERT_EQ(daemon_.check_request.spec().collectors_size(), 2);
+  EXPECT_EQ(daemon_.check_request.spec().collectors(0).hz(), 10);
+  EXPECT_EQ(daemon_.check_request.spec().collectors(1).name(), "hccs");
+  EXPECT_EQ(Run({"check", "--collector", "=1", "--offline"}), 2);
+  EXPECT_THAT(err(), testing::AllOf(HasSubstr("--collector needs a daemon"), HasSubstr("--collector \"=1\"")));
   EXPECT_EQ(Run({"check", "--no-job"}), 0);
   EXPECT_TRUE(daemon_.check_request.spec().target().job_id().empty());
 }

@@ -99,6 +99,11 @@ void AddVendorFlags(CLI::App* command, OptionSource* source) {
       ->group(group);
 }
 
+void AddCollector(CLI::App* command, std::vector<std::string>* collectors) {
+  AddValue(command, "--collector", *collectors,
+           "A collector by name, with its rate; repeatable", "NAME[=HZ]")->allow_extra_args(false);
+}
+
 void AddWhat(CLI::App* command, StartOptions* o) {
   AddValue(command, "--job", o->job, "Training job to profile: its devices and processes", "JOB");
   AddValue(command, "--rank,--ranks", o->rank,
@@ -107,8 +112,7 @@ void AddWhat(CLI::App* command, StartOptions* o) {
   AddValue(command, "--devices", o->devices,
            "Logical device ids, for example 0,1,4-7; --job is then only a label. Default: the job's devices, or all", "LIST");
   command->add_flag("--all", o->all, "All devices; --job is only a label");
-  AddValue(command, "--collector", o->collectors,
-           "A collector by name, with its rate; repeatable", "NAME[=HZ]")->allow_extra_args(false);
+  AddCollector(command, &o->collectors);
   AddValue(command, "--pid", o->pids,
            "A process of the job, for example for --host-sys; repeatable", "PID")->allow_extra_args(false);
 }
@@ -160,6 +164,7 @@ void AddStartFlags(CLI::App* command, StartOptions* o) {
 }
 
 void AddCheckFlags(CLI::App* command, CheckOptions* o) {
+  AddCollector(command, &o->collectors);
   AddVendorFlags(command, &o->options);
   command->add_flag("--no-job", o->no_job, "Check as for a request without job or process");
   command->add_flag("--offline", o->offline, "Without a daemon: the rules, and the limits of --chip");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "client/commands/start_parse.h"
 #include "client/option_view.h"
 #include "client/render.h"
 #include "proto/options/options_message.h"
@@ -41,8 +42,7 @@ v1::CheckOptionsResponse CheckHere(const VendorOptions& vendor, const CheckOptio
 }
 
 Result<v1::CheckOptionsResponse> AskDaemon(const Context& context, const VendorOptions& vendor,
-                                           const CheckOptions& options) {
-  v1::CheckOptionsRequest request;
+                                           const CheckOptions& options, v1::CheckOptionsRequest request) {
   // Judged as for a job, whichever it will be.
   if (!options.no_job) request.mutable_spec()->mutable_target()->set_job_id("any");
   *request.mutable_spec()->mutable_options() = vendor.options;
@@ -84,13 +84,16 @@ int RunCheck(const Context& context, const CheckOptions& options) {
                                      fmt::join(options::ChipNames(), ", ")));
     }
   }
+  if (options.offline && !options.collectors.empty()) problems.emplace_back("--collector needs a daemon; leave out --offline");
   VendorOptions vendor = ReadOptions(options.options, &problems);
+  v1::CheckOptionsRequest request;
+  ReadCollectors(options.collectors, &problems, request.mutable_spec());
   if (!problems.empty()) return UsageError(context.io, "check", problems);
   v1::CheckOptionsResponse response;
   if (options.offline) {
     response = CheckHere(vendor, options, chip ? &*chip : nullptr);
   } else {
-    auto answer = AskDaemon(context, vendor, options);
+    auto answer = AskDaemon(context, vendor, options, std::move(request));
     if (!answer.ok()) return Fail(context, answer.status());
     response = std::move(*answer);
   }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "client/commands/option_source.h"
 #include "client/context.h"
@@ -21,6 +22,7 @@ int RunListOptions(const Context& context, const ListOptionsOptions& options);
 
 struct CheckOptions {
   OptionSource options;
+  std::vector<std::string> collectors;
   // The request is to name neither a job nor a process.
   bool no_job = false;
   bool offline = false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "profd/v1/profd.pb.h"
 
 namespace profd::client {
 
@@ -26,5 +27,8 @@ Result<uint32_t> ParseCount(std::string_view text);
 
 // "NAME=VALUE"; the value may be empty, the name may not.
 Result<std::pair<std::string, std::string>> ParsePair(std::string_view text);
+
+// "hccs" or "hccs=50" each, of --collector.
+void ReadCollectors(const std::vector<std::string>& texts, std::vector<std::string>* problems, v1::SessionSpec* request);
 
 }  // namespace profd::client

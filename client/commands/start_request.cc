@@ -33,6 +33,7 @@ class Reader {
     return true;
   }
   void Add(std::string problem) { problems_->push_back(std::move(problem)); }
+  std::vector<std::string>* problems() { return problems_; }
 
  private:
   std::vector<std::string>* problems_;
@@ -146,13 +147,7 @@ void ReadWhat(const StartOptions& options, Reader* reader, v1::SessionSpec* requ
   if (options.all && options.devices) {
     reader->Add("--all and --devices: give one of them; --devices alone takes only these");
   }
-  for (const std::string& collector : options.collectors) {
-    NamedRate rate;
-    if (!reader->Take("--collector", ParseNamedRate(collector), &rate)) continue;
-    v1::CollectorRequest* added = request->add_collectors();
-    added->set_name(rate.name);
-    if (rate.hz > 0) added->set_hz(rate.hz);
-  }
+  ReadCollectors(options.collectors, reader->problems(), request);
   int32_t pid = 0;
   for (const std::string& text : options.pids) {
     if (reader->Take("--pid", ParsePid(text), &pid)) request->mutable_target()->add_pids(pid);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "daemon/session/collector_plan.h"
 #include "daemon/session/option_plan.h"
 #include "profd/v1/profd.pb.h"
 #include "proto/enum_word/enum_word.h"
@@ -41,12 +42,16 @@ void CheckOptions(const Host& host, double max_hz,
   for (Problem& problem : CheckUserRates(result.options, max_hz)) {
     result.problems.push_back(std::move(problem));
   }
+  const v1::SessionSpec& spec = request_untrusted.spec();
+  CollectorPlanner planner({Collectors(), result.options, {}, max_hz,
+                            [&result](Problem problem) { result.problems.push_back(std::move(problem)); }});
+  planner.AddByName({spec.collectors().data(), static_cast<size_t>(spec.collectors_size())});
   for (const Problem& problem : result.problems) {
     ToWire(problem, out->add_problems());
   }
   for (const std::string& warning : result.warnings) out->add_warnings(warning);
   const std::vector<std::string> awaited = AwaitedOptions(result.options);
-  if (!awaited.empty() && !AimsOf(result.options).node) {
+  if (!awaited.empty() && !AimsOf(result.options).node && spec.collectors().empty()) {
     out->add_warnings(fmt::format("{}: {}; without one a session of these options alone is refused",
                                   fmt::join(awaited, ", "), kNeedsProcess));
   }

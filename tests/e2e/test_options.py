@@ -109,6 +109,16 @@ class A2(OptionCase):
         session = self.start({"host_sys_usage": "mem"})
         self.assertEqual({o["collector"] for o in session["outcomes"]}, {"host_mem"})
 
+    def test_check_takes_collectors(self):
+        alone = "a session of these options alone is refused"
+        for more, refused in (((), True), (("--collector", "hbm=10"), False)):
+            answer = self.daemon.ctl("check", "--task-time", "l1", *more)
+            self.assertEqual(any(alone in warning for warning in answer["warnings"]), refused, answer["warnings"])
+        problems = self.daemon.ctl("check", "--collector", "hbn", "--collector", "hccs=5000", "--dvpp-freq", "101", expect=3)["problems"]
+        text = "\n".join(problem["field"] + problem["text"] for problem in problems)
+        for part in ("dvpp_freq", "no such collector", "collector hccs = 5000 Hz: must be at least"):
+            self.assertIn(part, text)
+
     def test_all_problems_at_once_and_nothing_starts(self):
         text = self.refusal(
             {"sys_hardware_mem_freq": 101, "sys_interconnection_freq": 0, "dvpp_freq": 1.5,
