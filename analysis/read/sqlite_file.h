@@ -90,8 +90,8 @@ class CheckedNumbers {
 
 class Database {
  public:
-  // An error: it is empty, or SQLite cannot read which tables it has. Statements end when `progress_or_null` says so, which
-  // outlives this.
+  // An error: it is empty, or SQLite cannot read which tables it has. `progress_or_null`, which outlives this, ends
+  // statements.
   static Result<Database> Open(const std::filesystem::path& file, const Progress* progress_or_null) {
     // SQLite takes it for a database without tables.
     std::error_code error;

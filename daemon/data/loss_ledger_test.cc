@@ -93,7 +93,7 @@ TEST_F(LossLedgerTest, OurOwnLossesMakeGapDetectionBeginAnew) {
   ledger_.Lose(here(), LossReason::kWriteError, 1, 24, kStart);
   EXPECT_TRUE(ledger_.TakeResync());
   EXPECT_FALSE(ledger_.TakeResync());
-  // When it is counted and settled says nothing of its place among the blocks; their numbers do.
+  // Its place among the blocks is not known by when it is counted and settled; their numbers show it.
   ledger_.Count(LossReason::kQueueFull, 1, 24);
   ledger_.Settle(here(), kStart + kSecond);
   EXPECT_FALSE(ledger_.TakeResync());
