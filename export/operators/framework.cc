@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/text.h"
@@ -264,29 +265,38 @@ void FrameworkData::Finish(const std::function<int64_t(int64_t)>& clock) {
   FindSteps();
 }
 
-// A half of a task is a begin and the end behind it, of one thread and name, as torch_npu's own analysis takes them: only
-// the end of putting has the task's number.
+// The end of a half has the task's number, and its begin, too, but in the first half of torch_npu's: that belongs to the
+// next end of its thread and name.
 void FrameworkData::PairMarks() {
+  using ByPlace = std::map<std::pair<uint64_t, int32_t>, QueueMark>;
+  struct Begun {
+    std::map<uint64_t, QueueMark> by_number;
+    ByPlace by_place;
+  };
+  std::array<Begun, 2> begun;
   SortRecords(&marks, [](const QueueMark& a, const QueueMark& b) { return a.time < b.time; });
-  std::map<std::tuple<bool, uint64_t, int32_t>, int64_t> begun;
   for (const QueueMark& mark : marks) {
     const bool taken = mark.kind >= QueueMark::Kind::kDequeueBegin;
-    const std::tuple place(taken, mark.thread, mark.name);
+    auto& [by_number, by_place] = begun[taken ? 1 : 0];
+    const std::pair place(mark.thread, mark.name);
     if (mark.kind == QueueMark::Kind::kEnqueueBegin || mark.kind == QueueMark::Kind::kDequeueBegin) {
-      unpaired_marks += begun.insert_or_assign(place, mark.time).second ? 0 : 1;
+      const bool is_first = mark.correlation != 0 ? by_number.try_emplace(mark.correlation, mark).second
+                                                  : by_place.insert_or_assign(place, mark).second;
+      unpaired_marks += is_first ? 0 : 1;
       continue;
     }
-    const auto begin = begun.find(place);
-    if (begin == begun.end()) {
+    const auto numbered = by_number.extract(mark.correlation);
+    const auto placed = numbered.empty() ? by_place.extract(place) : ByPlace::node_type();
+    if (numbered.empty() && placed.empty()) {
       ++unpaired_marks;
       continue;
     }
+    const QueueMark& begin = numbered.empty() ? placed.mapped() : numbered.mapped();
     QueueTask& half = queue.emplace_back();
     half.correlation = mark.correlation;
-    (taken ? half.taken : half.put) = {begin->second, mark.time, mark.thread, mark.name, true};
-    begun.erase(begin);
+    (taken ? half.taken : half.put) = {begin.time, mark.time, begin.thread, begin.name >= 0 ? begin.name : mark.name, true};
   }
-  unpaired_marks += begun.size();
+  for (const Begun& left : begun) unpaired_marks += left.by_number.size() + left.by_place.size();
   Release(&marks);
   JoinHalves();
   for (size_t i = 0; i < queue.size(); ++i) {
