@@ -200,6 +200,20 @@ TEST_F(Framework, QueueTiesLaunchesToOperators) {
   EXPECT_EQ(data.LauncherAt(43, 65), 1) << "without the queue";
 }
 
+// 7.2: "match op_mark correlation", whatever else the thread has begun.
+TEST_F(Framework, TasksOfTheQueueWithANumberMayOverlap) {
+  const auto mark = [](int64_t time, uint64_t kind, uint64_t correlation) {
+    return Part(2, Le(time) + Le(kind) + Le(correlation) + Le(uint64_t{77}) + Le(uint64_t{42}) + Part(1, "add"));
+  };
+  Read("torch.op_mark", mark(80, 2, 9) + mark(85, 2, 10) + mark(90, 3, 9) + mark(95, 3, 10) + mark(96, 2, 11) + mark(97, 2, 11) + mark(99, 3, 11));
+  data.Finish([](int64_t timestamp) { return timestamp; });
+  std::vector<std::pair<int64_t, int64_t>> found;
+  for (const QueueTask& task : data.queue) found.emplace_back(task.taken.begin, task.taken.end);
+  const decltype(found) expected = {{80, 90}, {85, 95}, {96, 99}};
+  EXPECT_EQ(found, expected) << "of two begins the first counts";
+  EXPECT_EQ(data.unpaired_marks, 1u);
+}
+
 // As torch_npu writes them: a task has its number only once it is in the queue, the begin of putting it has 0.
 TEST_F(Framework, PuttingIntoTheQueueBeginsWithoutANumber) {
   const auto mark = [](int64_t time, uint64_t kind, uint64_t correlation, uint64_t thread, const char* name) {
