@@ -301,7 +301,7 @@ void Library::RememberSession(const attach::SessionSummary& session) {
 }
 
 void Library::OnOwnOptionsReply(const attach::Reply& reply) {
-  own_options_sent_ = false;
+  if (!std::exchange(own_options_sent_, false)) return Log("reply of the daemon: " + reply.message);  // to an unknown packet
   if (reply.code == 0 && reply.session) {
     if (own_session_ != reply.session->session_id) to_fetch_ = reply.session->session_id;
     own_session_ = reply.session->session_id;

@@ -313,6 +313,19 @@ TEST_F(SessionTest, TheEnvironmentsSessionBeginsAgainWithAnotherDaemon) {
   EXPECT_EQ(second.Expect<attach::StopCall>().session_id, "s-1");
 }
 
+// An older daemon answers so to a packet that it does not know.
+TEST_F(SessionTest, ARefusedPacketIsNoRefusalOfTheEnvironmentsOptions) {
+  ::setenv("PROFILING_OPTIONS", "{}", 1);
+  auto first = std::make_unique<AttachedDaemon>(path_, Obliging());
+  ASSERT_TRUE(Eventually([] { return State() == "running"; }));
+  first->Send(attach::Reply{0, 3, "packet: unknown type", std::nullopt});
+  first->Send(attach::SessionNotice{"s-env", "stopping", {}, 0, {}});
+  ASSERT_TRUE(Eventually([] { return State() == "stopping"; }));
+  first.reset();
+  FakeDaemon second(path_, Forgetful());
+  EXPECT_EQ(second.Expect<attach::StartCall>().options_json, "{}");
+}
+
 TEST_F(SessionTest, TheEnvironmentsSessionThatEndedInOrderDoesNotBeginAgain) {
   ::setenv("PROFILING_OPTIONS", "{}", 1);
   auto first = std::make_unique<AttachedDaemon>(path_, Obliging());
