@@ -201,6 +201,17 @@ TEST(AttachProtocol, Collecting) {
       "version":"before 2026-05","has_ring":true})");
 }
 
+// As what the loader reports of a library with a long path.
+TEST(AttachProtocol, ALongDetailIsCut) {
+  CollectorReport report;
+  report.session_id = "s-1";
+  report.state = CollectState::kUnsupported;
+  report.detail = std::string(kMaxCollectorDetailBytes - 1, 'x') + "\xC3\xA4/libprofd_mspti.so";
+  const auto parsed = ParseToDaemon(Encode(ToDaemon(report)));
+  ASSERT_TRUE(parsed.ok()) << parsed.status().ToString();
+  EXPECT_EQ(std::get<CollectorReport>(*parsed).detail, std::string(kMaxCollectorDetailBytes - 1, 'x'));
+}
+
 TEST(AttachProtocol, CollectingFiles) {
   SessionNotice notice{"s-1", "running", {}, 0, {}};
   CollectRequest& request = notice.collect.emplace();

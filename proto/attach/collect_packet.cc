@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "base/utf8.h"
+
 namespace profd::attach {
 namespace {
 
@@ -57,7 +59,10 @@ Status ReadAclprof(const json& object, AclprofRequest* m) {
 json ToJson(const CollectorReport& m) {
   json out{{"type", "collector"}, {"session_id", m.session_id}, {"provider", WordOf(m.provider)}, {"state", WordOf(m.state)}};
   if (m.code != 0) out["code"] = m.code;
-  if (!m.detail.empty()) out["detail"] = m.detail;
+  // What the loader reports has a path in it, which may be long.
+  const bool is_long = m.detail.size() > kMaxCollectorDetailBytes;
+  const size_t kept = is_long ? BytesOfWholeCharacters(m.detail, kMaxCollectorDetailBytes) : m.detail.size();
+  if (kept > 0) out["detail"] = m.detail.substr(0, kept);
   if (!m.kinds.empty()) out["kinds"] = KindWords(m.kinds);
   if (!m.left_out.empty()) out["left_out"] = KindWords(m.left_out);
   if (!m.version.empty()) out["version"] = m.version;
