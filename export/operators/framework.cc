@@ -341,10 +341,12 @@ void FrameworkData::BuildTrees() {
 }
 
 int32_t FrameworkData::TakerAt(uint64_t thread, int64_t t_ns) const {
-  int32_t op = Innermost(thread, t_ns);
-  while (op >= 0 && texts.Text(operators[static_cast<size_t>(op)].name) == "empty_tensor") {
-    op = operators[static_cast<size_t>(op)].parent;
-  }
+  const auto is_of_the_allocator = [this](int32_t op) {
+    const std::string_view name = texts.Text(operators[static_cast<size_t>(op)].name);
+    return name == "empty_tensor" || name == "malloc_workspace";
+  };
+  int32_t op = LauncherAt(thread, t_ns);
+  while (op >= 0 && is_of_the_allocator(op)) op = operators[static_cast<size_t>(op)].parent;
   return op;
 }
 

@@ -99,7 +99,8 @@ class FrameworkData {
   int32_t Innermost(uint64_t thread, int64_t t_ns) const;
   // The one that put what a thread launches at that time: through the queue, or itself; -1: none.
   int32_t LauncherAt(uint64_t thread, int64_t t_ns) const;
-  // The operator that took memory then. That of the allocator itself does not count, as with PyTorch's profiler.
+  // The operator that took memory then, for a task of the queue the one that put it there. Those of the allocator itself
+  // do not count, as with PyTorch's profiler.
   int32_t TakerAt(uint64_t thread, int64_t t_ns) const;
   // The key where the function has no name.
   std::string NameOf(const PythonCall& call) const;

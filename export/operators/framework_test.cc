@@ -234,6 +234,26 @@ TEST_F(Framework, PuttingIntoTheQueueBeginsWithoutANumber) {
   EXPECT_EQ(data.LauncherAt(77, 97), 1);
 }
 
+// As PyTorch's profiler: workspaces taken by the queue's thread are of the operator that had put the task.
+TEST_F(Framework, MemoryTakenForATaskOfTheQueue) {
+  const auto mark = [](int64_t time, uint64_t kind, uint64_t thread) {
+    return Part(2, Le(time) + Le(kind) + Le(uint64_t{9}) + Le(thread) + Le(uint64_t{42}) + Part(1, "add"));
+  };
+  const auto range = [](int64_t begin, int64_t end, uint64_t thread, const char* name) {
+    return Part(1, Le(begin) + Le(end) + Le(int64_t{7}) + Le(uint64_t{42}) + Le(thread) + Le(thread) + Le(uint64_t{0}) +
+                       Le(uint8_t{0}) + Le(uint8_t{0}) + Part(2, name));
+  };
+  Read("torch.op_range", range(10, 50, 43, "aten::add") + range(20, 30, 43, "malloc_workspace") +
+                             range(32, 40, 43, "empty_tensor") + range(82, 84, 77, "malloc_workspace"));
+  Read("torch.op_mark", mark(12, 0, 43) + mark(14, 1, 43) + mark(80, 2, 77) + mark(95, 3, 77));
+  data.Finish([](int64_t timestamp) { return timestamp; });
+  EXPECT_EQ(data.TakerAt(43, 25), 0);
+  EXPECT_EQ(data.TakerAt(43, 35), 0);
+  EXPECT_EQ(data.TakerAt(77, 83), 0) << "of the one that had put the task";
+  EXPECT_EQ(data.TakerAt(77, 90), 0);
+  EXPECT_EQ(data.TakerAt(77, 96), -1);
+}
+
 // 7.2: raw records of 33 bytes; 0 call, 1 return, 2 and 3 those of C.
 TEST_F(Framework, CallsOfPython) {
   const auto event = [](uint64_t time, uint8_t tag, uint64_t key) {
