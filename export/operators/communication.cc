@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/text.h"
 #include "export/operators/model.h"
 #include "export/operators/numbers.h"
 
@@ -143,8 +144,8 @@ class Maker {
     const auto is_payload = [this](const CommunicationTask* task) {
       return model_.InfoOf(*task)->rdma == kRdmaPayload;
     };
-    const std::string name =
-        model_.host.NameOf(model_.host.apis[static_cast<size_t>(model_.LaunchOf(op).api)].item);
+    // "hcom_batchSendRecv_", too.
+    const std::string name = LowerCase(model_.host.NameOf(model_.host.apis[static_cast<size_t>(model_.LaunchOf(op).api)].item));
     const bool one_way = name.find("send") != std::string::npos || name.find("receive") != std::string::npos;
     const size_t jump = one_way ? 3 : 5;
     for (size_t first = 0; first < tasks.size();) {

@@ -236,6 +236,20 @@ class TimelineTest(FolderCase):
                 native[track.partition(" > ")[2], name, begin, end] += 1
         self.assertEqual(native, Counter((thread, name, begin, end) for _, thread, name, begin, end, _ in expected))
 
+    def test_payloads_in_a_row_share_the_time_up_to_what_closes_them(self):
+        """That is the second task behind those of sends and receives, else the fourth (operator-data b.5)."""
+        payload, notify, wait = (("RDMASend", make_communication.SDMA, size, rdma) for size, rdma in ((1 << 20, 1), (0, 0), (0, 255)))
+        dump = make_communication.CommunicationOperators(self.dir, slots=4)
+        closed = [(dump.operation(name, "group_a", 20_000 + 1000 * i, tasks=(payload, payload, notify, wait, wait, wait), planes=1),
+                   closing)
+                  for i, (name, closing) in enumerate((("hcom_send_", 3), ("hcom_batchSendRecv_", 3), ("hcom_allReduce_", 5)))]
+        events, _ = self.export(dump.fill())
+        rates = []
+        for op, closing in closed:
+            begin, end = dump.wall_ns(op.tasks[0].runs[0][0]), dump.wall_ns(op.tasks[closing].runs[0][1])
+            rates += [(2 << 20) / (end - begin)] * 2
+        self.assertEqual([e["args"]["bandwidth(GB/s)"] for e in events if e["ph"] == "X" and e["args"].get("size(Byte)")], rates)
+
     def test_communication_beside_computing(self):
         dump, _ = self.operations()
         events, _ = self.export(dump)
