@@ -10,7 +10,7 @@
 
 namespace profd::exporting::operators {
 
-// A node-level API with communication below.
+// A node-level API next around tasks of communication.
 struct CommunicationLaunch {
   int32_t api = -1;      // index of HostData::apis: its connection id
   int32_t node = -1;     // index of HostTasks::nodes: the first of the launch; -1: none

@@ -336,7 +336,7 @@ class Builder {
       const bool is_operation = Classify(&task);
       const int32_t connected = (is_operation || communication >= 0) && node >= 0 ? node : call;
       if (connected >= 0) task.connection = IndexOf(tree, connected);
-      const int32_t added = communication < 0 ? -1 : AddCommunication(tree, communication, task, &records->communication);
+      const int32_t added = communication < 0 || node < 0 ? -1 : AddCommunication(tree, records->around[i], task, &records->communication);
       if (added < 0 || is_operation) {
         Place(task, launch);
       } else {
@@ -350,22 +350,20 @@ class Builder {
     return static_cast<int32_t>(&tree.Of(api) - data_.apis.data());
   }
 
-  // Its index; -1: the API is of no operation.
-  int32_t AddCommunication(const ThreadTree& tree, int32_t api, const HostTask& task, PieceCommunication* of_piece) {
-    const int32_t node = tree.Above(api, kNodeLevel);
-    if (node < 0) return -1;
-    const size_t ordinal = tree.OrdinalOf(node);
+  // Its index. The operation is the node-level API next around the task, within the communication API or around it.
+  int32_t AddCommunication(const ThreadTree& tree, const CallsAround& around, const HostTask& task, PieceCommunication* of_piece) {
+    const size_t ordinal = tree.OrdinalOf(around.node);
     int32_t& number = of_piece->numbers[ordinal];
     if (number < 0) {
       number = static_cast<int32_t>(made_.communication_launches.size());
       made_.communication_launches.push_back(of_piece->launches[ordinal]);
       CommunicationLaunch& launch = made_.communication_launches.back();
-      launch.api = IndexOf(tree, node);
+      launch.api = IndexOf(tree, around.node);
       if (launch.node >= 0) launch.node = launches_.NodeOf(launch.node);
     }
-    CommunicationHostTask made = of_piece->tasks[tree.OrdinalOf(api)];
+    CommunicationHostTask made = of_piece->tasks[tree.OrdinalOf(around.communication)];
     made.model = task.model;
-    made.api = IndexOf(tree, api);
+    made.api = IndexOf(tree, around.communication);
     made.launch = number;
     made.device = task.device;
     made.stream = task.stream;

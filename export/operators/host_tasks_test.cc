@@ -187,6 +187,37 @@ TEST(HostTasksTest, ManyLaunchesWithinOneCall) {
   }
 }
 
+// Whether the communication API is around it or within it.
+TEST(HostTasksTest, ACollectiveIsTheLaunchNextAroundTheTask) {
+  HostData data([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false);
+  const auto call = [&data](uint64_t begin, uint64_t end, uint16_t level) {
+    Api api;
+    api.begin = begin;
+    api.end = end;
+    api.level = level;
+    data.apis.push_back(api);
+  };
+  call(10, 100, kNodeLevel);
+  call(20, 90, kCommunicationLevel);
+  call(30, 60, kNodeLevel);
+  call(210, 300, kCommunicationLevel);
+  call(220, 290, kNodeLevel);
+  call(310, 400, kCommunicationLevel);
+  for (const uint64_t time : {40u, 70u, 230u, 320u}) {
+    TaskRecord task;
+    task.time = time;
+    data.tasks.push_back(task);
+  }
+  data.Finish();
+  const HostTasks made = BuildHostTasks(&data, true);
+  std::vector<uint64_t> begins;
+  for (const CommunicationHostTask& task : made.communication) {
+    const CommunicationLaunch& launch = made.communication_launches[static_cast<size_t>(task.launch)];
+    begins.push_back(data.apis[static_cast<size_t>(launch.api)].begin);
+  }
+  EXPECT_EQ(begins, (std::vector<uint64_t>{30, 10, 220}));  // the last one has no launch
+}
+
 TEST(ApiTotalTest, VarianceOfLongCalls) {
   constexpr uint64_t k100s = 100'000'000'000;
   ApiTotal total;
