@@ -12,6 +12,7 @@
 
 #include "export/csv/csv_row.h"
 #include "export/csv/operator_parts.h"
+#include "export/operators/numbers.h"
 #include "export/operators/records.h"
 
 namespace profd::exporting::csv {
@@ -22,13 +23,9 @@ using operators::ApiTotal;
 using operators::kNotKnown;
 using operators::Model;
 
-// operator-data a.2: the upper half of the type of a call of AscendCL.
 std::string_view AclClass(uint32_t type) {
-  constexpr std::pair<uint32_t, std::string_view> kClasses[] = {
-      {1, "ACL_OP"},      {2, "ACL_MODEL"}, {3, "ACL_RTS"},   {4, "ACL_OTHERS"}, {5, "ACL_NN"},
-      {6, "ACL_ASCENDC"}, {7, "HOST_HCCL"}, {9, "ACL_DVPP"}, {10, "ACL_GRAPH"}, {11, "ACL_ATB"}};
-  const auto* known = std::ranges::find(kClasses, type >> 16, &std::pair<uint32_t, std::string_view>::first);
-  return known == std::end(kClasses) ? kNotKnown : known->second;
+  const std::string_view name = operators::AclClassName(type);
+  return name.empty() ? kNotKnown : name;
 }
 
 using Calls = std::vector<const Api*>;

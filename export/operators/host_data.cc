@@ -55,12 +55,13 @@ constexpr KnownFile kFiles[] = {
     {"additional.type_info_dic", HostFileKind::kTypes, 0},
 };
 
-// The API's own name: of some classes of ACL the item's, else the type's.
-bool IsNamedByItem(uint16_t level, uint32_t type) {
+// The API's own name: of communication and some classes of ACL the item's if it has one, else the type's.
+bool IsNamedByItem(uint16_t level, uint32_t type, uint64_t item) {
   constexpr uint32_t kAclNn = 5;
   constexpr uint32_t kHostHccl = 7;
   const uint32_t api_class = type >> 16;
-  return level == kAclLevel && (api_class == kAclNn || api_class == kHostHccl);
+  const bool has_own = level == kCommunicationLevel || (level == kAclLevel && (api_class == kAclNn || api_class == kHostHccl));
+  return has_own && item != 0;
 }
 
 std::string_view LevelName(uint16_t level) {
@@ -200,7 +201,7 @@ void HostData::AddApi(const Api& api) {
 
 void HostData::Count(const Api& api, int64_t begin_ns, int64_t end_ns) {
   if (!counted.Has(begin_ns)) return;
-  const uint64_t item = IsNamedByItem(api.level, api.type) ? api.item : 0;
+  const uint64_t item = IsNamedByItem(api.level, api.type, api.item) ? api.item : 0;
   totals_[{api.level, api.type, item}].Add(static_cast<uint64_t>(end_ns - begin_ns));
 }
 
@@ -478,7 +479,7 @@ const std::string& HostData::TypeName(uint16_t level, uint32_t type) const {
 }
 
 const std::string& HostData::ApiName(const Api& api) const {
-  return IsNamedByItem(api.level, api.type) ? NameOf(api.item) : TypeName(api.level, api.type);
+  return IsNamedByItem(api.level, api.type, api.item) ? NameOf(api.item) : TypeName(api.level, api.type);
 }
 
 }  // namespace profd::exporting::operators

@@ -95,6 +95,11 @@ constexpr Numbered kSqeTypesV6[] = {
     {20, "CONDITION_SQE"}, {21, "END_SQE"},
 };
 
+constexpr Numbered kAclClasses[] = {
+    {1, "ACL_OP"}, {2, "ACL_MODEL"}, {3, "ACL_RTS"}, {4, "ACL_OTHERS"}, {5, "ACL_NN"}, {6, "ACL_ASCENDC"},
+    {7, "HOST_HCCL"}, {9, "ACL_DVPP"}, {10, "ACL_GRAPH"}, {11, "ACL_ATB"},
+};
+
 constexpr Numbered kSubTaskTypes[] = {
     {0, "AIC"}, {1, "AIV"}, {3, "Notify Wait"}, {4, "Notify Record"}, {5, "Write Value"}, {6, "MIX_AIC"},
     {7, "MIX_AIV"}, {8, "SDMA"}, {9, "Data Context"}, {10, "Invalidate Data Context"},
@@ -129,6 +134,8 @@ std::string FormatName(uint32_t format) {
   if (sub != 0) name += fmt::format(":{}", sub);
   return name;
 }
+
+std::string_view AclClassName(uint32_t type) { return Find(kAclClasses, type >> 16); }
 
 std::string_view RuntimeTypeName(const HostData& data, uint32_t type) {
   const std::string& name = data.TypeName(kRuntimeLevel, type);

@@ -23,6 +23,9 @@ bool IsOperator(std::string_view core_type, std::string_view name);
 std::string DataTypeName(uint32_t type);
 std::string FormatName(uint32_t format);  // "ND", "NCHW:3" with a sub-format
 
+// Class of a call of AscendCL, by its type: "ACL_NN", ...; empty for others.
+std::string_view AclClassName(uint32_t type);
+
 // Of a task, by the dump's own dictionary or the numbers of today's runtime.
 std::string_view RuntimeTypeName(const HostData& data, uint32_t type);  // of `data`'s life
 // Core type of a kernel by the name of its runtime type; -1: no kernel.

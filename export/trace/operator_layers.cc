@@ -45,12 +45,19 @@ ApiLevel LevelOf(uint16_t level) {
   }
 }
 
-// Connection ids of APIs that record an event or wait for one: their tasks have flows without being operators.
-bool IsEventApi(const Model& model, const Api& api) {
-  if (api.level != operators::kAclLevel) return false;
-  const std::string& item = model.host.NameOf(api.item);
-  return item == "aclrtRecordEvent" || item == "aclrtStreamWaitEvent";
+// Only calls of AscendCL have one: what the item gives, which most releases leave out, else their name.
+std::string_view IdOf(const Model& model, const Api& api) {
+  if (api.level != operators::kAclLevel) return "0";
+  return api.item != 0 ? model.host.NameOf(api.item) : model.host.ApiName(api);
 }
+
+std::string_view ModeOf(const Model& model, const Api& api) {
+  const std::string_view acl = api.level == operators::kAclLevel ? operators::AclClassName(api.type) : std::string_view();
+  return acl.empty() ? model.host.TypeName(api.level, api.type) : acl;
+}
+
+// APIs that record an event or wait for one: their tasks have flows without being operators.
+bool IsEvent(std::string_view id) { return id == "aclrtRecordEvent" || id == "aclrtStreamWaitEvent"; }
 
 class Layers {
  public:
@@ -99,15 +106,15 @@ class Layers {
   }
 
   void ShowApi(const Api& api, int64_t connection, const ApiLevel& level, int64_t begin_ns) {
-    const bool is_event = IsEventApi(model_, api);
+    const std::string_view id = IdOf(model_, api);
+    const bool is_event = IsEvent(id);
     if (is_event) event_apis_.insert(connection);
-    const std::string& mode = model_.host.TypeName(api.level, api.type);
     const std::string& item = model_.host.NameOf(api.item);
     text_.assign(level.shown).append("@").append(model_.host.ApiName(api));
     const std::array<LayerArg, 6> args = {{{"Thread Id", uint64_t{api.thread}},
-                                           {"Mode", mode},
+                                           {"Mode", ModeOf(model_, api)},
                                            {"level", level.name},
-                                           {"id", api.level == operators::kAclLevel ? std::string_view(item) : "0"},
+                                           {"id", id},
                                            {"item_id", item},
                                            {"connection_id", static_cast<uint64_t>(connection)}}};
     LayerEvent event{text_, begin_ns, model_.host.WallNs(api.end) - begin_ns, args};

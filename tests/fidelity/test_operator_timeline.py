@@ -236,6 +236,32 @@ class TimelineTest(FolderCase):
                 native[track.partition(" > ")[2], name, begin, end] += 1
         self.assertEqual(native, Counter((thread, name, begin, end) for _, thread, name, begin, end, _ in expected))
 
+    def test_calls_are_named_by_their_types_where_they_have_no_item(self):
+        """As the records of real runs: the dictionary has a name for each call of AscendCL, and its class is the mode."""
+        dump = made.Operators(self.dir, slots=8)
+        event = next(slot for slot in dump.slots if slot.kind == "event")
+        for kind, begin in ((0x30002, 10), (0x50002, 60)):
+            dump.api("acl", kind, event, begin, begin + 40)
+        dump.fill()
+        dump.files["host", "unaging.additional.type_info_dic"] += [b"20000_196610:aclrtRecordEvent\n", b"20000_327682:aclnnMm\n"]
+        events, _ = self.export(dump)
+        calls = {e["name"]: e for e in events if e["ph"] == "X" and e["args"].get("item_id") == "0" and e["args"]["level"] == "acl"}
+        self.assertEqual({name: (e["args"]["Mode"], e["args"]["id"]) for name, e in calls.items()},
+                         {"AscendCL@aclrtRecordEvent": ("ACL_RTS", "aclrtRecordEvent"), "AscendCL@aclnnMm": ("ACL_NN", "aclnnMm")})
+        connection = calls["AscendCL@aclrtRecordEvent"]["args"]["connection_id"]
+        flow = {e["ph"]: (e["tid"], e["ts"]) for e in events if e.get("id") == str(connection << 32)}
+        start = dump.wall_ns(event.runs[0][0])
+        self.assertEqual(flow, {"s": (event.thread, calls["AscendCL@aclrtRecordEvent"]["ts"]),
+                                "f": (event.stream, f"{start // 1000}.{start % 1000:03}")})
+
+    def test_calls_of_communication_have_the_names_of_their_tasks(self):
+        dump, _ = self.operations()
+        events, _ = self.export(dump)
+        self.assertEqual({(e["name"], e["args"]["item_id"], e["args"]["Mode"]) for e in events
+                          if e["ph"] == "X" and e["args"].get("level") == "communication"},
+                         {(f"Communication@{name}", name, mode) for name in ("Notify_Wait", "Memcpy", "Notify_Record")
+                          for mode in ("master", "slave")})
+
     def test_payloads_in_a_row_share_the_time_up_to_what_closes_them(self):
         """That is the second task behind those of sends and receives, else the fourth (operator-data b.5)."""
         payload, notify, wait = (("RDMASend", make_communication.SDMA, size, rdma) for size, rdma in ((1 << 20, 1), (0, 0), (0, 255)))
