@@ -42,8 +42,8 @@ bool IsTextLess(int64_t a, int64_t b) {
   return std::string_view(texts[0], ends[0]) < std::string_view(texts[1], ends[1]);
 }
 
-void AddTensors(const operators::TensorTexts& texts, bool any, CsvRow* row) {
-  if (!any) {
+void AddTensors(const operators::TensorTexts& texts, CsvRow* row) {
+  if (texts.count == 0) {
     row->Text(kNotKnown).Text(kNotKnown).Text(kNotKnown);
     return;
   }
@@ -70,10 +70,9 @@ AlikeCells CellsOf(const Model& model, const operators::TensorTable& tensors, co
   names.Text(model.OperatorName(host)).Text(model.OperatorType(host));
   names.Text(node == nullptr ? kNotKnown : node->unaging ? "static" : "dynamic").Text(core);
   const auto& [inputs, outputs] = tensors.Of(host);
-  const bool any = inputs.count + outputs.count > 0;
   CsvRow texts(made.tensors);
-  AddTensors(inputs, any, &texts);
-  AddTensors(outputs, any, &texts);
+  AddTensors(inputs, &texts);
+  AddTensors(outputs, &texts);
   return made;
 }
 

@@ -123,12 +123,15 @@ Status OperatorWriter::AddMark(CellLoader& out, const operators::DeviceMark& mar
 
 // Shapes, data types, formats of the inputs, then of the outputs.
 std::array<int64_t, 6> OperatorWriter::MakeTensorIds(const HostTask& host) {
-  const auto [inputs, outputs] = operators::TensorsOf(model_, host);
+  const operators::InputAndOutput tensors = operators::TensorsOf(model_, host);
   std::array<int64_t, 6> made;
   made.fill(Id(kNone));
-  if (inputs.count + outputs.count == 0) return made;
-  return {Id("\"" + inputs.shapes + "\""),  Id(inputs.types),  Id(inputs.formats),
-          Id("\"" + outputs.shapes + "\""), Id(outputs.types), Id(outputs.formats)};
+  size_t at = 0;
+  for (const operators::TensorTexts* texts : {&tensors.first, &tensors.second}) {
+    if (texts->count > 0) std::ranges::copy(std::array{Id("\"" + texts->shapes + "\""), Id(texts->types), Id(texts->formats)}, &made[at]);
+    at += 3;
+  }
+  return made;
 }
 
 const std::array<int64_t, 6>& OperatorWriter::TensorIds(const HostTask& host) {

@@ -4,7 +4,7 @@ from unittest import mock
 
 import make_communication as made
 import run_tests
-from test_operators import OpenCase, expected_summary, short, us
+from test_operators import OpenCase, OperatorCase, expected_summary, short, us
 
 
 def expected_operations(dump, columns):
@@ -89,6 +89,19 @@ class CommunicationTest(OpenCase):
             for i in range(3):
                 dump.operation("hcom_allReduce_", "group_a", 20_000 + 2000 * i)
             self.check(dump)
+
+    def test_calls_are_counted_by_what_they_are_called(self):
+        """Of communication by its tasks, of AscendCL by their types where they have no item, as the records of real runs."""
+        dump = self.make(slots=4)
+        dump.operation("hcom_allReduce_", "group_a", 20_000)
+        dump.fill()
+        for number in (2, 3, 3):
+            dump.api("acl", 0x50000 + number, dump.slots[0], 80, 90)
+        dump.files["host", "unaging.additional.type_info_dic"] += [b"20000_327682:aclnnMm\n", b"20000_327683:aclnnAddmm\n"]
+        rows = [row[1:5] for row in OperatorCase.export(self, dump).rows("api_statistic")[1:]]
+        counts = {row[1]: (row[0], row[3]) for row in rows}
+        self.assertEqual(counts["aclnnMm"] + counts["aclnnAddmm"], ("acl", "1", "acl", "2"))
+        self.assertEqual([row[1] for row in rows if row[0] == "communication"], ["Memcpy", "Notify_Record", "Notify_Wait"])
 
     def test_devices(self):
         dump = self.make(devices=(0, 1))

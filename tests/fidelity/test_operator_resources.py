@@ -107,6 +107,20 @@ class ResourceTest(OpenCase):
                 ["host", "N/A", "0.5", us(kept) + "\t", "0.0", "8.5", "64.0", "0.0", "0.0", "NPU:0"],
                 ["host", "Add_2", "1.0", us(again) + "\t", "0.0", "5.5", "64.0", "0.0", "0.0", "NPU:0"]])
 
+    def test_operators_without_inputs_or_outputs(self):
+        dump = self.make(slots=2, kinds=("matmul",))
+        for slot, output in zip(dump.slots, (True, False)):
+            slot.tensors = [tensor for tensor in made.MATMUL if tensor.output == output]
+        exported = self.export(dump)
+        texts = [*["N/A"] * 3, '"1024,2048"', "FLOAT16", "ND"], ['"1024,512;512,2048"', "FLOAT16;FLOAT16", "ND;ND", *["N/A"] * 3]
+        self.assertEqual([row[14:20] for row in exported.rows("op_summary")[1:]], list(texts))
+        profctl("export", dump.path, "--format", "sqlite", "--out", dump.path + "-db")
+        with contextlib.closing(sqlite3.connect(glob.glob(dump.path + "-db/*.db")[0])) as database:
+            ids = dict(database.execute("SELECT id, value FROM STRING_IDS"))
+            rows = database.execute("SELECT inputShapes, inputDataTypes, inputFormats, outputShapes, outputDataTypes, outputFormats "
+                                    "FROM COMPUTE_TASK_INFO ORDER BY globalTaskId").fetchall()
+        self.assertEqual([[ids[cell] for cell in row] for row in rows], list(texts))
+
     def test_planned_memory_of_graphs(self):
         dump = self.make()
         dump.graph_name("resnet", 4, 9)

@@ -390,15 +390,6 @@ class OperatorTest(OperatorCase):
         names = [row[2] for row in self.export_rows(dump)]
         self.assertEqual(names, sorted(names))
 
-    def test_calls_without_items_are_counted_by_their_types(self):
-        dump = self.make(slots=8)
-        for number in (2, 3, 3):
-            dump.api("acl", 0x50000 + number, dump.slots[0], 80, 90)
-        dump.files["host", "unaging.additional.type_info_dic"] += [b"20000_327682:aclnnMm\n", b"20000_327683:aclnnAddmm\n"]
-        rows = self.export(dump).rows("api_statistic")[1:]
-        self.assertEqual([row[1:5] for row in rows if row[2] in ("aclnnMm", "aclnnAddmm", "0")],
-                         [["acl", "aclnnAddmm", "20", "2"], ["acl", "aclnnMm", "10", "1"]])
-
     def export_rows(self, dump):
         return Exported(dump.path, os.path.join(self.dir, "again")).rows("api_statistic")[1:]
 
