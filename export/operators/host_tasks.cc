@@ -59,13 +59,17 @@ void Grow(uint32_t* begin, uint32_t* end, size_t at) {
 // One node-level API: indices of the records that belong to it. Of each kind the last one describes its operator,
 // whatever names they have (operator-data b.1, 5).
 struct LaunchRecords {
-  int32_t first_node = -1;
+  uint64_t first_name = 0;  // of the node records, else of the others in the order of their kinds
   int32_t last_node = -1;
   int32_t attributes = -1;
   uint32_t tensors_begin = 0;
   uint32_t tensors_end = 0;
   int32_t contexts = -1;  // of HostData::contexts
   int32_t launch = -1;  // index of HostTasks::launches; -1: not made yet
+
+  void Name(uint64_t name) {
+    if (first_name == 0) first_name = name;
+  }
 };
 
 // Of a piece, by the ordinals of its intervals.
@@ -74,20 +78,24 @@ Large<LaunchRecords> LaunchesOf(const HostData& data, const Piece& piece, const 
   const auto nodes = Within(data.nodes, piece);
   tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
     made[owner].last_node = static_cast<int32_t>(nodes.first + i);
-    if (made[owner].first_node < 0) made[owner].first_node = made[owner].last_node;
-  });
-  const auto tensors = Within(data.tensor_records, piece);
-  tree.Attach(tree.nodes(), Part(data.tensor_records, tensors), false, [&](size_t owner, size_t i) {
-    Grow(&made[owner].tensors_begin, &made[owner].tensors_end, tensors.first + i);
+    made[owner].Name(data.nodes[nodes.first + i].name);
   });
   const auto attributes = Within(data.attributes, piece);
   tree.Attach(tree.nodes(), Part(data.attributes, attributes), false, [&](size_t owner, size_t i) {
     made[owner].attributes = static_cast<int32_t>(attributes.first + i);
+    made[owner].Name(data.attributes[attributes.first + i].name);
+  });
+  const auto tensors = Within(data.tensor_records, piece);
+  tree.Attach(tree.nodes(), Part(data.tensor_records, tensors), false, [&](size_t owner, size_t i) {
+    Grow(&made[owner].tensors_begin, &made[owner].tensors_end, tensors.first + i);
+    made[owner].Name(data.tensor_records[tensors.first + i].name);
   });
   const auto contexts = Within(data.context_records, piece);
   tree.Attach(tree.nodes(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
     const ContextRecord& record = data.context_records[contexts.first + i];
-    if (record.level == kNodeLevel) made[owner].contexts = static_cast<int32_t>(record.contexts);
+    if (record.level != kNodeLevel) return;
+    made[owner].contexts = static_cast<int32_t>(record.contexts);
+    made[owner].Name(record.name);
   });
   return made;
 }
@@ -138,7 +146,7 @@ class Launches {
     if (records->launch >= 0) return records->launch;
     Launch launch;
     launch.item = item;
-    if (records->first_node >= 0) launch.first_name = NodeAt(records->first_node).name;
+    launch.first_name = records->first_name;
     if (records->attributes >= 0) launch.attributes = data_.attributes[static_cast<size_t>(records->attributes)].text;
     if (records->last_node >= 0) launch.node = NodeOf(records->last_node);
     launch.tensors = TensorsOf(*records);

@@ -14,7 +14,7 @@ namespace profd::exporting::operators {
 // What is known of a node-level API; those that do not differ in it are one.
 struct Launch {
   uint64_t item = 0;        // hash of the API's item
-  uint64_t first_name = 0;  // of the first node record; 0: none
+  uint64_t first_name = 0;  // of the first record that describes it; 0: none
   uint64_t attributes = 0;  // hash of their text, of the last record; 0: none
   int32_t node = -1;        // index of HostTasks::nodes: the last one; -1: none
   int32_t tensors = -1;     // of HostData::tensors; -1: none
@@ -56,7 +56,7 @@ struct HostTasks {
 };
 
 // `detailed`: level 1 and more (sample.json prof_level): operators are described by node records. Where they are not
-// (level 0), they have the name of the launch, or of the first node record, only.
+// (level 0), they have the name of the launch, or of the first record that is there, only.
 // Takes what is of no use behind it out of `data`: tasks, nodes, tensor records, contexts, attributes.
 HostTasks BuildHostTasks(HostData* data, bool detailed, size_t calls_per_piece = kCallsPerPiece);
 

@@ -187,6 +187,33 @@ TEST(HostTasksTest, ManyLaunchesWithinOneCall) {
   }
 }
 
+// At level 0 it is all that is known: of node records, else of attributes, tensors, contexts, whenever they were made.
+TEST(HostTasksTest, TheFirstRecordNamesTheLaunch) {
+  constexpr uint64_t kItem = 50;
+  for (size_t from = 0; from < 5; ++from) {
+    HostData data([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false);
+    Api api;
+    api.begin = 10;
+    api.end = 100;
+    api.item = kItem;
+    api.level = kNodeLevel;
+    data.apis.push_back(api);
+    data.tasks.push_back(TaskRecord{.time = 20});
+    data.context_records = {{30, 4, 0, 0, kCommunicationLevel}};
+    data.contexts = {{0}};
+    data.tensors.emplace_back();
+    if (from < 1) data.nodes.push_back(NodeRecord{.time = 60, .name = 1});
+    if (from < 2) data.attributes.push_back({50, 2, 7, 0});
+    if (from < 3) data.tensor_records.push_back({40, 3, 0, 0});
+    if (from < 4) data.context_records.push_back({35, 4, 0, 0, kNodeLevel});
+    data.Finish();
+    const HostTasks made = BuildHostTasks(&data, false);
+    ASSERT_EQ(made.launches.size(), 1u);
+    EXPECT_EQ(made.launches[0].first_name, from < 4 ? from + 1 : 0);
+    EXPECT_EQ(made.launches[0].item, kItem);
+  }
+}
+
 // Whether the communication API is around it or within it.
 TEST(HostTasksTest, ACollectiveIsTheLaunchNextAroundTheTask) {
   HostData data([](uint64_t count) { return static_cast<int64_t>(count); }, 0, false);
