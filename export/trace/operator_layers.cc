@@ -30,6 +30,8 @@ using operators::kNoContext;
 using operators::Model;
 using operators::TaskRow;
 
+constexpr uint32_t kNoPlane = 0xFFFFFFFF;
+
 struct ApiLevel {
   std::string_view shown;
   std::string_view name;
@@ -247,7 +249,8 @@ class Layers {
       if (task.op < 0 || !window_.Has(task.start_ns)) continue;
       const CommunicationOp& op = all.ops[static_cast<size_t>(task.op)];
       const operators::CommunicationInfo* info = model_.InfoOf(task);
-      if (op.shown) group_of(op).planes[info == nullptr ? 0 : info->plane].push_back(&task);
+      const bool known = info != nullptr && info->plane != kNoPlane;
+      if (op.shown) group_of(op).planes[known ? info->plane : 0].push_back(&task);
     }
     for (auto& [device, of] : devices) {
       int64_t tid = 0;

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "export/operators/model.h"
@@ -90,6 +92,26 @@ TEST(OperatorLayers, FlowsFromBeforeTheWindowHaveNoEndEither) {
   EXPECT_THAT(later.begins, UnorderedElementsAre(1));
   EXPECT_THAT(later.ends, UnorderedElementsAre(1)) << "the kernel's call is cut off";
   EXPECT_THAT(FlowsFrom(6).ends, IsEmpty()) << "and the collective's";
+}
+
+struct Threads : LayerSink {
+  void Enter(const LayerThread& thread) override { entered.emplace_back(thread.tid, thread.name); }
+  void Take(const LayerEvent&) override {}
+  std::vector<std::pair<int64_t, std::string>> entered;
+};
+
+TEST(OperatorLayers, ATaskWithoutAPlaneIsOnTheFirst) {
+  const std::unique_ptr<operators::Model> model = MadeModel();
+  model->host.communication.infos.emplace_back().plane = 0xFFFFFFFF;
+  model->host_tasks.communication.emplace_back().api = 1;
+  operators::CommunicationTask task;
+  task.start_ns = kBeginNs + 22 * kMsNs;
+  task.end_ns = task.start_ns + kMsNs;
+  task.op = task.host = task.info = 0;
+  model->communication.tasks.push_back(task);
+  Threads threads;
+  ShowOperators(*model, {}, threads);
+  EXPECT_THAT(threads.entered, ::testing::Contains(::testing::Pair(1, "Plane 0")));
 }
 
 }  // namespace
