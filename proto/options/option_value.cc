@@ -196,7 +196,8 @@ Problem UnknownOption(std::string_view key, std::string_view value) {
   for (const AclSwitch& known : AclSwitches()) {
     if (known.name == key) {
       return MakeProblem(Problem::Kind::kInvalid, key, value,
-                         "is a switch of PyTorch's profiler, no key of PROFILING_OPTIONS; give it as --acl NAME=VALUE");
+                         fmt::format("is a switch of PyTorch's profiler, no key of PROFILING_OPTIONS; give {} in its place, or --acl {}=VALUE",
+                                     known.equals, known.name));
     }
   }
   std::string_view nearest = Nearest(key);

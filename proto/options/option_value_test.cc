@@ -321,7 +321,7 @@ TEST(OptionValueTest, SuggestsTheNearestKey) {
 TEST(OptionValueTest, WhatIsNoKeyIsNamed) {
   EXPECT_EQ(Describe(CheckJson(R"({"": "x"})").problems.at(0)), "PROFILING_OPTIONS: has an empty key; remove it");
   EXPECT_THAT(Describe(CheckJson(R"({"ACL_PROF_L2CACHE": "on"})").problems.at(0)),
-              HasSubstr("ACL_PROF_L2CACHE = \"on\": is a switch of PyTorch's profiler"));
+              AllOf(HasSubstr("ACL_PROF_L2CACHE = \"on\": is a switch of PyTorch's profiler"), HasSubstr("give l2=on in its place, or --acl ACL_PROF_L2CACHE=VALUE")));
 }
 
 TEST(OptionValueTest, AnEmptyListHasNoComma) {
