@@ -75,8 +75,11 @@ std::string OutputFolder(std::string_view options_json) {
   if (options.is_object() && options.contains("output") && options["output"].is_string()) {
     folder = options["output"].get<std::string>();
   }
-  if (folder.empty()) folder = EnvironmentVariable("ASCEND_WORK_PATH");
-  if (folder.empty()) return {};
+  if (folder.empty()) {
+    const std::string work = EnvironmentVariable("ASCEND_WORK_PATH");
+    if (work.empty()) return {};
+    folder = work + "/profiling_data";
+  }
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(folder, error);
   return error ? std::string() : absolute.string();

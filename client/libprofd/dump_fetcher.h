@@ -10,7 +10,7 @@
 
 namespace profd::lib {
 
-// Where the options, or ASCEND_WORK_PATH, want results: absolute; empty = nowhere, or PROFD_FETCH is 0.
+// Where the options, or ASCEND_WORK_PATH (its profiling_data), want results: absolute; empty = nowhere, or PROFD_FETCH is 0.
 std::string OutputFolder(std::string_view options_json);
 
 // Returns when profctl has gone to the background, after two seconds at the latest.

@@ -206,17 +206,18 @@ class InTraining(LibprofdCase):
     def test_the_dump_of_a_killed_process_is_fetched_to_its_output(self):
         daemon = self.daemon()
         folder = temp_folder(self)
-        options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", "output": "made/by/it"})
-        where = {"PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"], "PROFD_SOCKET": daemon.socket}
-        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, cwd=folder, **where) as training:
-            session = self.running_with_marks(daemon)
-            children = f"/proc/{training.pid}/task/{training.pid}/children"
-            self.assertEqual(read_text(children), "", "the program has no child that it does not know")
-            training.end(signal.SIGKILL)
-        name = os.path.basename(daemon.until_state(session, "done")["dump_path"])
-        copy = os.path.join(folder, "made", "by", "it", name)
-        eventually(lambda: os.path.exists(os.path.join(copy, "profd_manifest.json")), what="the copy")
-        eventually(lambda: daemon.run("verify", copy).returncode == 0, what="all of it")
+        where = {"PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"], "PROFD_SOCKET": daemon.socket,
+                 "ASCEND_WORK_PATH": os.path.join(folder, "work")}
+        for output, wanted in (({"output": "made/by/it"}, "made/by/it"), ({}, "work/profiling_data")):
+            options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", **output})
+            with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, cwd=folder, **where) as training:
+                session = self.running_with_marks(daemon)
+                children = f"/proc/{training.pid}/task/{training.pid}/children"
+                self.assertEqual(read_text(children), "", "the program has no child that it does not know")
+                training.end(signal.SIGKILL)
+            copy = os.path.join(folder, wanted, os.path.basename(daemon.until_state(session, "done")["dump_path"]))
+            eventually(lambda: os.path.exists(os.path.join(copy, "profd_manifest.json")), what="the copy")
+            eventually(lambda: daemon.run("verify", copy).returncode == 0, what="all of it")
 
     def test_no_copy_where_none_is_wanted(self):
         daemon = self.daemon()
