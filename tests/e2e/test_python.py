@@ -293,6 +293,21 @@ class Python(unittest.TestCase):
             self.assertEqual([options.get("fp_point"), options.get("bp_point")], ["first", "last"])
             self.assertTrue(summary["outcomes"])
 
+    def test_the_output_is_where_the_script_began(self):
+        script = """
+            import json, os, time, profd
+            with profd.profile({options}, strict=True) as p:
+                os.makedirs("elsewhere", exist_ok=True)
+                os.chdir("elsewhere")
+                time.sleep(0.1)
+            print(json.dumps(p.summary))
+        """
+        for options, env, wanted in (({"output": "out"}, {}, "out"), ({}, {"ASCEND_WORK_PATH": "work"}, "work/profiling_data")):
+            with tempfile.TemporaryDirectory() as folder:
+                text = script.replace("{options}", json.dumps({"sys_interconnection_freq": 50, **options}))
+                summary = answer(python(text, self.d, env, cwd=folder))
+                self.assertEqual(os.path.dirname(summary["output"]), os.path.join(os.path.realpath(folder), wanted))
+
     def test_bad_options_are_all_named(self):
         result = python("""
             import profd

@@ -171,15 +171,14 @@ def _options_text(options: Options) -> Optional[str]:
 
 
 def _output_folder(options_text: Optional[str]) -> Optional[str]:
-    """Where the caller wants dumps: the option `output`, else $ASCEND_WORK_PATH; None = left at the node."""
+    """Where the caller wants dumps: the option `output`, else $ASCEND_WORK_PATH/profiling_data; None = left at the node."""
     try:
         output = json.loads(options_text or "{}").get("output")
     except (ValueError, AttributeError):
         return None  # the daemon reports what is wrong with it
-    if output:
-        return os.path.abspath(str(output))
     work = os.environ.get("ASCEND_WORK_PATH")
-    return os.path.join(work, "profiling_data") if work else None
+    folder = str(output) if output else os.path.join(work, "profiling_data") if work else None
+    return os.path.abspath(folder) if folder else None
 
 
 # libprofd has the summary of the last session that was started or stopped: no other thread may come between.
@@ -232,9 +231,11 @@ class Profile:
         self._timeout = _wait_s(timeout, "timeout")
         self.started = False
         self.summary: Summary = {}
+        self._output: Optional[str] = None
 
     def start(self) -> Profile:
         a = self._args
+        self._output = _output_folder(a["options"])  # relative to where the script is now: it may go elsewhere
         collectors = a["collectors"]
         if collectors is not None and not isinstance(collectors, str):
             collectors = ",".join(collectors)
@@ -280,7 +281,7 @@ class Profile:
         return self.summary
 
     def _bring_dump(self) -> None:
-        folder, dump = _output_folder(self._args["options"]), self.summary.get("dump_path")
+        folder, dump = self._output, self.summary.get("dump_path")
         if not folder or not dump or self.summary.get("state") not in ("done", "failed"):
             return
         try:
