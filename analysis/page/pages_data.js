@@ -10,6 +10,13 @@ profd.stageList = function (pipeline) {
       profd.element('li', {class: stage.status}, stage.name + ': ' + stage.status))) : null);
 };
 
+// What only MindInsight 1.0 would say, as that the last operator is slow where all queues before it are full.
+profd.firstAdvice = function (pipeline) {
+  const more = ((pipeline.rules_1_0 || {}).suggestions || []).filter((text) => !(pipeline.suggestions || []).includes(text));
+  return more.length ? profd.element('div', {}, profd.element('p', {class: 'none'}, 'By the rules of MindInsight 1.0 also:'),
+    profd.element('ul', {}, more.map((text) => profd.element('li', {}, text)))) : null;
+};
+
 profd.queueNames = {host: 'Queue on the host', device: 'Queue on the device'};
 profd.emptySteps = (queue) => profd.number(queue.empty) + ' of ' + profd.number(queue.total) + ' steps';
 
@@ -68,7 +75,8 @@ profd.pipelinePage = function (rank, query) {
       queue.sizes.map((size, i) => ({step: i + 1, size: size})), {file: 'queue_' + queue.queue}))));
   const times = (pipeline.times || []).filter((time) => time.values.length);
   return profd.element('div', {},
-    profd.panel('Stages', profd.stageList(pipeline), (pipeline.suggestions || []).length ? profd.element('ul', {}, pipeline.suggestions.map((text) => profd.element('li', {}, text))) : null),
+    profd.panel('Stages', profd.stageList(pipeline), (pipeline.suggestions || []).length ? profd.element('ul', {}, pipeline.suggestions.map((text) => profd.element('li', {}, text))) : null,
+      profd.firstAdvice(pipeline)),
     profd.element('div', {class: 'grid'}, queues),
     times.length ? profd.panel('Times', profd.figures(times.map((time) => [time.what, profd.number(time.mean_ms, 3) + ' ms on average'])),
       profd.lines('Times', times.map((time) => ({name: time.what, x: time.values.map((_, i) => i + 1), y: time.values})), 'step', 'ms')) : null,

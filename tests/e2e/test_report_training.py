@@ -40,9 +40,9 @@ class Training(unittest.TestCase):
         profctl("report", run, "-o", os.path.join(cls.folder, "run.html"), "--tuning", results)
         cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
 
-    def open(self, page):
+    def open(self, page, name="run"):
         self.browser.open("about:blank")
-        self.browser.open(f"file://{self.folder}/run.html#/{page}")
+        self.browser.open(f"file://{self.folder}/{name}.html#/{page}")
         eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
 
     def texts(self, selector):
@@ -66,6 +66,18 @@ class Training(unittest.TestCase):
     def test_operators_stand_in_the_order_of_the_data(self):
         self.open("pipeline")
         self.assertEqual(self.texts(".pipeline strong"), ["TFReader 3", "Map 4", "TFReader 2", "Shuffle 1", "Batch 0"])
+
+    def test_the_last_operator_is_slow_where_all_queues_before_it_are_full(self):
+        full = os.path.join(self.folder, "full")
+        os.makedirs(full)
+        write_text(os.path.join(full, "pipeline_profiling_0.json"), json.dumps({"op_info": [
+            {"op_id": 0, "op_type": "Batch", "num_workers": 1, "children": [1], "metrics": None},
+            {"op_id": 1, "op_type": "Map", "num_workers": 1, "children": None, "metrics": {"output_queue": {"size": [9, 9], "length": 10}}}]}))
+        profctl("report", full, "-o", os.path.join(self.folder, "full.html"))
+        self.open("pipeline", "full")
+        self.assertIn("Batch 0: change prefetch_size", self.texts("main li"))
+        self.open("pipeline")
+        self.assertNotIn("By the rules of MindInsight 1.0 also:", self.texts("main p"))
 
     def test_what_tuning_gained_for_the_model(self):
         self.open("tuning")
