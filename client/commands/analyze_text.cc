@@ -84,7 +84,12 @@ void PrintPipeline(const Io& io, const Json& rank) {
   PrintList(io, "Queues", (*found)["queues"],
             {Plain("QUEUE", "queue"), Plain(">CAPACITY", "capacity"), Plain(">EMPTY", "empty"), Plain(">FULL", "full"),
              Plain(">STEPS", "total"), Ms("MEAN SIZE", "mean_size")});
-  for (const Json& advice : (*found)["suggestions"]) io.out << "  " << Printable(advice.get<std::string>()) << '\n';
+  const Json& suggestions = (*found)["suggestions"];
+  for (const Json& advice : suggestions) io.out << "  " << Printable(advice.get<std::string>()) << '\n';
+  for (const Json& advice : (*found)["rules_1_0"]["suggestions"]) {
+    if (std::ranges::find(suggestions, advice) != suggestions.end()) continue;
+    io.out << "  " << Printable(advice.get<std::string>()) << " (by the rules of MindInsight 1.0)\n";
+  }
 }
 
 void PrintRank(const Io& io, const Json& rank) {

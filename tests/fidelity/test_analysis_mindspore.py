@@ -10,7 +10,7 @@ import unittest
 
 import run_tests
 from analysis_case import AnalysisCase, analyze
-from profd_harness import SHARED_DATA
+from profd_harness import SHARED_DATA, profctl
 from text_files import read_bytes, read_json
 
 
@@ -195,6 +195,11 @@ class PipelineCase(AnalysisCase):
                 ([("Batch", None), ("Map", 0.1), ("TFReader", 0.1)], ["TFReader 2"], ["TFReader 2"]),
                 ([("Batch", None), ("Map", 0.9), ("TFReader", 0.9)], [], ["Batch 0"])):
             self.assertEqual(self.operators(uses)[:2], (now, first), uses)
+        # On a terminal the advice of both, each once.
+        shown = profctl("analyze", self.folder, "--only", "data_pipeline").stdout
+        self.assertIn("Batch 0: change prefetch_size (by the rules of MindInsight 1.0)\n", shown)
+        self.operators([("Batch", None), ("Map", 0.19), ("TFReader", 0.8)])
+        self.assertNotIn("MindInsight 1.0", profctl("analyze", self.folder, "--only", "data_pipeline").stdout)
         advice = self.operators([("Batch", 0.1), ("GeneratorOp", 0.9)])[2]
         self.assertEqual(len(advice), 1)
         self.assertIn("prefetch_size", advice[0])
