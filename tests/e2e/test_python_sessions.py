@@ -37,6 +37,16 @@ class Overlapping(unittest.TestCase):
         self.assertEqual([s["session_id"] for s in ends], begun)
         self.assertEqual([[e["name"] for e in marks_by_time(s["dump_path"])] for s in ends], [["both"], ["both", "second"]])
 
+    def test_numbers_of_metrics(self):
+        """As MindSpore's Profiler counts them, which is as aiCoreMetricsType does."""
+        sessions = answer(python("""
+            import json
+            from profd import Profiler
+            print(json.dumps([Profiler(aicore_metrics=number).analyse()["session_id"] for number in range(6)]))
+        """, self.d))
+        found = [option["value"] for session in sessions for option in self.d.show(session)["effective_options"] if option["key"] == "aic_metrics"]
+        self.assertEqual(found, ["ArithmeticUtilization", "PipeUtilization", "Memory", "MemoryL0", "ResourceConflictRatio", "MemoryUB"])
+
     def test_threads(self):
         found = answer(python("""
             import json, threading, profd

@@ -17,9 +17,10 @@ _HARDWARE = {"sys_hardware_mem_freq": 50, "sys_io_sampling_freq": 50, "sys_inter
              "dvpp_freq": 50}
 # Arguments of MindSpore's Profiler that have an option here.
 _SWITCHES = {"l2_cache": "l2", "hccl": "hccl", "aicpu": "aicpu", "mstx": "msproftx", "with_stack": "TORCH_CALL_STACK"}
-# Its numbers for aic_metrics.
+# Its numbers for aic_metrics, which are those of aiCoreMetricsType and aclprof.
 _METRICS: Dict[Union[int, str], str] = {
-    0: "PipeUtilization", 1: "ArithmeticUtilization", 2: "Memory", 3: "MemoryL0", 4: "MemoryUB", 5: "L2Cache"}
+    0: "ArithmeticUtilization", 1: "PipeUtilization", 2: "Memory", 3: "MemoryL0", 4: "ResourceConflictRatio",
+    5: "MemoryUB", 6: "L2Cache"}
 
 _POINTS = {"fp_point": ("FP_POINT", "PROFILING_FP_START"), "bp_point": ("BP_POINT", "PROFILING_BP_END")}
 
