@@ -61,18 +61,22 @@ void Series::Add(int64_t t_ns, double value) {
   min = std::min(min, value);
   max = std::max(max, value);
   if (points.empty() || in_last_ == per_point_) {
-    if (points.size() == kMaxPoints) Thin();
+    if (points.size() >= kMaxPoints && points.size() == MostPoints()) Thin();
     points.push_back({t_ns, value});
     in_last_ = 1;
     return;
   }
   Point& last = points.back();
-  last.value += (value - last.value) / static_cast<double>(++in_last_);
+  ++in_last_;
+  last.value = IsCoreClock() ? std::max(last.value, value) : last.value + (value - last.value) / static_cast<double>(in_last_);
 }
 
 void Series::Thin() {
+  const bool highest = IsCoreClock();
   for (size_t i = 0; i + 1 < points.size(); i += 2) {
-    points[i / 2] = {points[i].t_ns, (points[i].value + points[i + 1].value) / 2};
+    const double a = points[i].value;
+    const double b = points[i + 1].value;
+    points[i / 2] = {points[i].t_ns, highest ? std::max(a, b) : (a + b) / 2};
   }
   points.resize(points.size() / 2);
   per_point_ *= 2;

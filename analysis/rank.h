@@ -279,11 +279,13 @@ struct MemoryBlock {
   std::optional<int64_t> released_ns;
 };
 
-// Samples of one counter, by time. Where there are more than kMaxPoints, neighbours are one with their mean, so that
-// memory is bounded.
+// Samples of one counter, by time. Where there are more than MostPoints(), neighbours are one with their mean, so that
+// memory is bounded; of the clock of AI Cores with the highest, so that no operator looks slower than it was.
 class Series {
  public:
   static constexpr size_t kMaxPoints = 16384;
+  static constexpr size_t kMaxChanges = 1 << 20;  // of the clock of AI Cores: means of them are none of its values
+  size_t MostPoints() const { return IsCoreClock() ? kMaxChanges : kMaxPoints; }
   struct Point {
     int64_t t_ns = 0;
     double value = 0;

@@ -25,6 +25,23 @@ TEST(SeriesTest, KeepsMeansWhereThereAreTooManySamples) {
   }
 }
 
+// It is high while operators run and low between them, thousands of times in a run.
+TEST(SeriesTest, ChangesOfTheCoreClockAreKept) {
+  Series series;
+  series.name = "AI Core Freq";
+  const auto add = [&series](size_t until) {
+    for (size_t i = series.count; i < until; ++i) series.Add(static_cast<int64_t>(i), i % 2 == 0 ? 1800 : 800);
+  };
+  add(Series::kMaxChanges);
+  ASSERT_EQ(series.points.size(), Series::kMaxChanges);
+  EXPECT_EQ(series.MeanByTime({20'000, 20'001}), 1800);
+  EXPECT_EQ(series.MeanByTime({20'001, 20'002}), 800);
+  add(Series::kMaxChanges + 4);
+  EXPECT_EQ(series.points.size(), Series::kMaxChanges / 2 + 2);
+  EXPECT_EQ(series.points.front().value, 1800);
+  EXPECT_EQ(series.points.back().value, 1800);
+}
+
 TEST(SeriesTest, MeanOfATimeHasItsBeginAndNotItsEnd) {
   Series series;
   for (const int64_t t : {30, 10, 20}) series.Add(t, static_cast<double>(t));

@@ -169,7 +169,11 @@ class TimelineMaker {
       Json times = Json::array();
       Json values = Json::array();
       int64_t before = begin;
-      for (const Series::Point& point : series->points) {
+      Series drawn;  // of some more is kept than can be drawn
+      if (series->points.size() > Series::kMaxPoints) {
+        for (const Series::Point& point : series->points) drawn.Add(point.t_ns, point.value);
+      }
+      for (const Series::Point& point : drawn.points.empty() ? series->points : drawn.points) {
         times.push_back(point.t_ns - std::exchange(before, point.t_ns));
         values.push_back(point.value);
       }

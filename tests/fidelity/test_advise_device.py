@@ -98,6 +98,15 @@ class AdviseDevice(AdviseCase):
         self.assertIn("ai_core_frequency", with_task("e", "AI_VECTOR_CORE", "AI_CORE"))
         self.assertNotIn("ai_core_frequency", with_task("f", "AI_CORE", "AI_VECTOR_CORE"))
 
+    def test_a_frequency_that_falls_between_operators(self):
+        """Thousands of times, so that there are more samples than are kept of other counters."""
+        self.device("busy", 24, 48, 1800)
+        events = [{"ph": "M", "name": "process_name", "pid": 3, "tid": 0, "args": {"name": "Ascend Hardware"}}]
+        for i in range(8200):
+            clock = lambda start, mhz: {"ph": "C", "name": "AI Core Freq", "pid": 9, "tid": 0, "ts": BEGIN + start, "args": {"MHz": mhz}}
+            events += [clock(i * 1000, 1800), clock(i * 1000 + 500, 800), x("a", i * 1000 + 100, 300, pid=3, args={"Task Type": "AI_CORE"})]
+        self.assertNotIn("ai_core_frequency", found(self.run_of(events, name="busy")))
+
     def test_order_of_frequencies(self):
         """Of operators that took as long, the one that ran slower is the first."""
         rows = self.kernels(*[(name, "Mul", "AI_CORE", 100, 0, "static", "F") for name in "abc"])

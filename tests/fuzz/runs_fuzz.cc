@@ -33,7 +33,7 @@ void Analyze(std::string_view text) {
   }
   for (const auto& rank : run->ranks) {
     CheckRank(*rank);
-    for (const auto& series : rank->hardware) FUZZ_EXPECT(series->points.size() <= Series::kMaxPoints);
+    for (const auto& series : rank->hardware) FUZZ_EXPECT(series->points.size() <= series->MostPoints());
   }
   const Json data = PageData(*run, &*run, Advise(*run, nullptr, Limits()), 1000, 1767225600);
   for (const Json& rank : data["ranks"]) CheckDrawn(rank["timeline_data"]);
