@@ -21,6 +21,13 @@ Shares SharesOf(const exporting::operators::StepShare& share) {
   return shares;
 }
 
+void Operator::AddTypes(TextId inputs, TextId outputs) {
+  constexpr size_t kMost = 64;
+  const std::pair types(inputs, outputs);
+  const bool known = types == std::pair(input_types, output_types) || std::ranges::find(other_types, types) != other_types.end();
+  if (!known && other_types.size() < kMost) other_types.push_back(types);
+}
+
 void Operator::AddRatio(size_t number, double ratio, double ns) {
   Rank::AddTo(&ratio_ns, number, ratio * ns);
   Rank::AddTo(&ratio_sums, number, ratio);

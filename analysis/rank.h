@@ -33,6 +33,7 @@ using exporting::operators::OverlapKind;
 // Number of a text in Rank::texts; kNoText: it is not known.
 using TextId = int32_t;
 inline constexpr TextId kNoText = -1;
+inline constexpr std::string_view kAiCpuCore = "AI_CPU";  // of operators
 
 // What is executed, once per name, type, kind of core and shapes of its inputs.
 struct Operator {
@@ -44,6 +45,7 @@ struct Operator {
   TextId input_types = kNoText;
   TextId output_shapes = kNoText;
   TextId output_types = kNoText;
+  std::vector<std::pair<TextId, TextId>> other_types;  // of inputs and outputs of further executions on the AI CPU
   // Of dumps and of MindSpore; else kNoText.
   TextId input_formats = kNoText;
   TextId output_formats = kNoText;
@@ -63,6 +65,7 @@ struct Operator {
     if (counted == 0) return Ratio(number);
     return number < ratio_sums.size() ? ratio_sums[number] / static_cast<double>(counted) : 0;
   }
+  void AddTypes(TextId inputs, TextId outputs);
   // One of the ratios of an execution, and that all of them were added.
   void AddRatio(size_t number, double ratio, double ns);
   void EndRatios(double ns);

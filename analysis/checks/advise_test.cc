@@ -165,6 +165,21 @@ TEST_F(AdviseTest, OutputsHaveTypesThatTheVersionHasOnTheAiCpuOnly) {
   EXPECT_THAT(advice_of("8.0.0"), ::testing::Not(HasSubstr("with an output of")));
 }
 
+// One name and shape, of which a later call takes other types.
+TEST_F(AdviseTest, TypesOfEachCallOfAnAiCpuOperatorCount) {
+  Rank* const rank = Add(&run_, 20, 10);
+  rank->cann_version = "7.0.RC1";
+  Operator& cast = rank->operators[0];
+  cast.input_types = rank->Text("FLOAT");
+  cast.output_types = rank->Text("FLOAT16");
+  cast.AddTypes(cast.input_types, cast.output_types);
+  EXPECT_TRUE(cast.other_types.empty());
+  EXPECT_THAT(Find("aicpu")["advice"].dump(), ::testing::Not(HasSubstr("use float")));
+  for (int i = 0; i < 2; ++i) cast.AddTypes(rank->Text("DOUBLE"), rank->Text("INT16"));
+  EXPECT_EQ(cast.other_types.size(), 1u);
+  EXPECT_THAT(Find("aicpu")["advice"].dump(), ::testing::AllOf(HasSubstr("use float"), HasSubstr("Cast: of DOUBLE"), HasSubstr("Cast: with an output of INT16")));
+}
+
 // analysis 1.3: a hint to record more where free time is more than 10 %.
 TEST_F(AdviseTest, WhereOnlyTheDeviceWasRecordedTheHostShouldBe) {
   Rank* rank = Add(&run_, 60, 10);

@@ -68,8 +68,16 @@ void AddUnknown(std::string_view list, std::string_view known, const AdviceOn& a
   }
 }
 
+using Types = std::pair<TextId, TextId>;  // of inputs and outputs
+
+std::vector<Types> TypesOf(const Operator& op) {
+  std::vector<Types> types = {{op.input_types, op.output_types}};
+  types.insert(types.end(), op.other_types.begin(), op.other_types.end());
+  return types;
+}
+
 // Those of an operator's inputs and outputs that its version has not on the AI Core; each once.
-void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
+void AddTypes(const Rank& rank, const Operator& op, const Types& types, Finding* finding) {
   const std::string name = Lower(rank.TextOf(op.type));
   const auto is_for = [&](const TypeRule& rule) {
     return HasWord(rule.versions, rank.cann_version) && (rule.operators == name || (rule.operators.empty() && !HasWord(kWithoutRule, name)));
@@ -77,11 +85,11 @@ void AddTypes(const Rank& rank, const Operator& op, Finding* finding) {
   const auto* const rule = std::ranges::find_if(kTypeRules, is_for);
   if (rank.cann_version.empty() || rule == kTypeRules.end()) return;
   const std::string_view outputs = rule->outputs.empty() ? rule->inputs : rule->outputs;
-  AddUnknown(rank.TextOf(op.input_types), rule->inputs, [&](std::string_view type) {
+  AddUnknown(rank.TextOf(types.first), rule->inputs, [&](std::string_view type) {
     return Translate({"{0}: of {1}, CANN {2} may compute it on the AI CPU only; try {3}.", "{0}：CANN {2} 对 {1} 可能只能在 AI CPU 上计算；可尝试 {3}。"},
                      rank.TextOf(op.type), type, rank.cann_version, rule->inputs);
   }, finding);
-  AddUnknown(rank.TextOf(op.output_types), outputs, [&](std::string_view type) {
+  AddUnknown(rank.TextOf(types.second), outputs, [&](std::string_view type) {
     return Translate({"{0}: with an output of {1}, CANN {2} may compute it on the AI CPU only; try {3}.", "{0}：输出为 {1} 时，CANN {2} 可能只能在 AI CPU 上计算；可尝试 {3}。"},
                      rank.TextOf(op.type), type, rank.cann_version, outputs);
   }, finding);
@@ -102,7 +110,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
     const int64_t ns = each.end_ns - each.start_ns;
     all_ns += ns;
     longest_ns = std::max(longest_ns, ns);
-    if (rank.TextOf(rank.operators[static_cast<size_t>(each.op)].core) != "AI_CPU") continue;
+    if (rank.TextOf(rank.operators[static_cast<size_t>(each.op)].core) != kAiCpuCore) continue;
     cpu_ns += ns;
     first_ns = std::min(first_ns, each.start_ns);
     auto& [calls, sum] = by_operator[each.op];
@@ -128,7 +136,7 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
   bool any_double = false;
   for (const auto& [minus_ns, number] : order) {
     const Operator& op = rank.operators[static_cast<size_t>(number)];
-    any_double = any_double || rank.TextOf(op.input_types).find("DOUBLE") != std::string_view::npos;
+    for (const Types& types : TypesOf(op)) any_double = any_double || rank.TextOf(types.first).find("DOUBLE") != std::string_view::npos;
     finding.rows.push_back({rank.TextOf(op.type), rank.TextOf(op.name), by_operator[number].first, Ms(-minus_ns), rank.TextOf(op.input_types)});
   }
   std::vector<uint32_t> executions;
@@ -138,7 +146,10 @@ std::optional<Finding> CheckAiCpu(const CheckInput& input) {
     if (!stack.empty()) finding.stacks.emplace_back(stack);
   }
   if (any_double) finding.advice.emplace_back(Text("Some take DOUBLE, which only the AI CPU computes: use float.", "部分算子的输入为 DOUBLE，只能在 AI CPU 上计算：请改用 float。"));
-  for (const auto& [minus_ns, number] : order) AddTypes(rank, rank.operators[static_cast<size_t>(number)], &finding);
+  for (const auto& [minus_ns, number] : order) {
+    const Operator& op = rank.operators[static_cast<size_t>(number)];
+    for (const Types& types : TypesOf(op)) AddTypes(rank, op, types, &finding);
+  }
   for (const Hint& hint : kHints) {
     const bool wanted = std::ranges::any_of(order, [&](const auto& each) { return IsFor(hint, rank.TextOf(rank.operators[static_cast<size_t>(each.second)].type)); });
     if (wanted) finding.advice.emplace_back(hint.advice);

@@ -77,7 +77,7 @@ std::vector<bool> Ends(const Rank& rank) {
 template <class Take>
 void EachSequence(const Rank& rank, const Take& take) {
   const std::vector<bool> ends = Ends(rank);
-  const auto of_ai_cpu = [&rank](const Execution& each) { return rank.TextOf(rank.operators[static_cast<size_t>(each.op)].core) == "AI_CPU"; };
+  const auto of_ai_cpu = [&rank](const Execution& each) { return rank.TextOf(rank.operators[static_cast<size_t>(each.op)].core) == kAiCpuCore; };
   const size_t count = std::min(rank.executions.size(), kMostExecutions);
   for (size_t first = 0; first < count; ++first) {
     Key key;

@@ -146,11 +146,13 @@ class DatabaseReader {
           if (!IsOperator(Name(row.Int(5)), Name(row.Int(3)))) return;
           const int32_t op = rank_->OperatorOf(Name(row.Int(3)), Name(row.Int(4)), CoreOf(Name(row.Int(5)), Name(row.Int(12))), UnquotedName(row.Int(6)));
           Operator& made = rank_->operators[static_cast<size_t>(op)];
+          const TextId outputs = row.IsNull(13) ? kNoText : UnquotedName(row.Int(13));
           if (made.input_types == kNoText) {
             made.input_types = UnquotedName(row.Int(7));
             made.output_shapes = UnquotedName(row.Int(8));
-            if (!row.IsNull(13)) made.output_types = UnquotedName(row.Int(13));
+            made.output_types = outputs;
           }
+          if (rank_->TextOf(made.core) == kAiCpuCore) made.AddTypes(UnquotedName(row.Int(7)), outputs);
           launches_[row.Int(9)].push_back(static_cast<uint32_t>(rank_->executions.size()));
           rank_->executions.push_back({row.Time(0), row.Time(1), op,
                                        rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2))), BlocksOf(row, 10), BlocksOf(row, 11)});

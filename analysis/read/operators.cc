@@ -189,6 +189,8 @@ class OperatorReader {
       made.output_types = rank_.Text(outputs.types);
       made.input_formats = rank_.Text(inputs.formats);
       made.output_formats = rank_.Text(outputs.formats);
+    } else if (core == kAiCpuCore) {
+      made.AddTypes(rank_.Text(inputs.types), rank_.Text(outputs.types));
     }
     return it->second = op;
   }

@@ -184,6 +184,8 @@ class KernelReader {
       op->input_types = rank_.Text(Unquoted(file.Field(in_types_)));
       op->output_shapes = rank_.Text(Unquoted(file.Field(out_shapes_)));
       op->output_types = rank_.Text(Unquoted(file.Field(out_types_)));
+    } else if (rank_.TextOf(op->core) == kAiCpuCore) {
+      op->AddTypes(rank_.Text(Unquoted(file.Field(in_types_))), rank_.Text(Unquoted(file.Field(out_types_))));
     }
     for (const auto& [number, us] : unit_values_) Rank::AddTo(&op->unit_ns, number, us * 1000);
     for (const auto& [number, ratio] : ratio_values_) op->AddRatio(number, ratio, ns);

@@ -15,6 +15,9 @@ class AdviseDevice(AdviseCase):
         self.assertTrue(any("DOUBLE" in line for line in got["advice"]))
         self.assertFalse(any("DOUBLE" in line for line in found(run("c", 20, types="FLOAT"))["aicpu"]["advice"]))
         self.assertNotIn("aicpu", found(run("d", 20, core="AI_CORE")))
+        # The second call of one name and shape takes it.
+        rows = self.kernels(*[("a", "Cast", "AI_CPU", 20, 0, "static", types) for types in ("FLOAT", "DOUBLE")])
+        self.assertTrue(any("DOUBLE" in line for line in found(self.run_of([], name="later", kernel_details__csv=rows))["aicpu"]["advice"]))
         # The longest task may be one of communication.
         rows = self.kernels(("a", "Index", "AI_CPU", 5, 0.9, "static", "F"), ("hcom_allReduce__1_0_1", "hcom_allReduce_", "HCCL", 20, 0, "N/A", "N/A"))
         self.assertIn("aicpu", found(self.run_of([], name="hccl", kernel_details__csv=rows)))
