@@ -157,7 +157,7 @@ class DatabaseReader {
           rank_->executions.push_back({row.Time(0), row.Time(1), op,
                                        rank_->LaneOf("Ascend Hardware", fmt::format("Stream {}", row.Int(2))), BlocksOf(row, 10), BlocksOf(row, 11)});
         });
-    ReadStates();
+    ReadStates(device);
     ReadRatios(device);
   }
 
@@ -176,9 +176,9 @@ class DatabaseReader {
   }
 
   // Older writers have no such column.
-  void ReadStates() {
+  void ReadStates(int device) {
     if (!database_.HasColumn("COMPUTE_TASK_INFO", "opState")) return;
-    Run("SELECT DISTINCT opState FROM COMPUTE_TASK_INFO", [this](const Row& row) {
+    Run(fmt::format("SELECT DISTINCT i.opState FROM COMPUTE_TASK_INFO i JOIN TASK t ON t.globalTaskId = i.globalTaskId WHERE t.deviceId = {}", device), [this](const Row& row) {
       const std::string_view state = rank_->TextOf(Name(row.Int(0)));
       if (!state.empty() && state != "N/A") rank_->op_states.emplace(state);
     });

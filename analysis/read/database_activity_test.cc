@@ -72,6 +72,17 @@ TEST_F(DatabaseActivityTest, IsNotReadBesideTheSameTasksOfTheVendorsProfiler) {
   EXPECT_EQ(rank.slices.size(), 2u) << "calls are read";
 }
 
+// One with static shapes alone does not hide that all of another are dynamic.
+TEST_F(DatabaseActivityTest, StatesOfShapesAreThoseOfTheDevice) {
+  Read("INSERT INTO RANK_DEVICE_MAP VALUES (1, 1); INSERT INTO STRING_IDS VALUES (8, 'AI_CORE'), (9, 'MatMulV2'), (10, 'N/A'), (11, 'static'), (12, 'dynamic');"
+       "CREATE TABLE TASK (startNs, endNs, deviceId, connectionId, globalTaskId, taskType, streamId); INSERT INTO TASK VALUES (101, 151, 0, 1, 1, 8, 3), (101, 151, 1, 1, 2, 8, 3);"
+       "CREATE TABLE COMPUTE_TASK_INFO (name, globalTaskId, blockNum, mixBlockNum, taskType, opType, inputDataTypes, inputShapes, outputShapes, opState);"
+       "INSERT INTO COMPUTE_TASK_INFO VALUES (1, 1, 1, 0, 8, 9, 10, 10, 10, 11), (1, 2, 1, 0, 8, 9, 10, 10, 10, 12);");
+  ASSERT_EQ(ranks_.size(), 2u);
+  EXPECT_EQ(ranks_[0]->op_states, std::set<std::string>{"static"});
+  EXPECT_EQ(ranks_[1]->op_states, std::set<std::string>{"dynamic"});
+}
+
 TEST_F(DatabaseActivityTest, CallsAreOfTheRanksProcess) {
   Read("INSERT INTO RANK_DEVICE_MAP VALUES (1, 1); INSERT INTO PROFD_API_ROWS VALUES (-1, 15, 5, 6, 20, 12, 1, 8, 77);");
   ASSERT_EQ(ranks_.size(), 2u);
