@@ -210,13 +210,15 @@ class DatabaseReader {
         });
   }
 
-  // Which device an operation is of is known from its tasks; with one device all are of it.
+  // Which device an operation is of is known from its tasks, where they were recorded, else from those with its number of a
+  // launch; with one device all are of it.
   void ReadCommunication(int device, bool only_device) {
     if (!database_.Has("COMMUNICATION_OP")) return;
     const std::string of_device =
         only_device ? ""
-                    : fmt::format(" AND opId IN (SELECT c.opId FROM COMMUNICATION_TASK_INFO c JOIN TASK t "
-                                  "ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {})", device);
+        : database_.Has("COMMUNICATION_TASK_INFO")
+            ? fmt::format(" AND opId IN (SELECT c.opId FROM COMMUNICATION_TASK_INFO c JOIN TASK t ON t.globalTaskId = c.globalTaskId WHERE t.deviceId = {})", device)
+            : fmt::format(" AND connectionId IN (SELECT connectionId FROM TASK WHERE deviceId = {})", device);
     // Older releases have no types.
     const std::string_view type = database_.HasColumn("COMMUNICATION_OP", "opType") ? "opType" : "NULL";
     Run(fmt::format("SELECT opName, groupName, {}, startNs, endNs FROM COMMUNICATION_OP WHERE {}{} ORDER BY startNs", type, IsTimed(), of_device),

@@ -83,6 +83,18 @@ TEST_F(DatabaseActivityTest, StatesOfShapesAreThoseOfTheDevice) {
   EXPECT_EQ(ranks_[1]->op_states, std::set<std::string>{"dynamic"});
 }
 
+// analysis 5.3: tables of tasks of communication may be absent, as of the lowest level.
+TEST_F(DatabaseActivityTest, OperationsWithoutTasksAreOfTheDeviceOfTheirLaunch) {
+  Read("INSERT INTO RANK_DEVICE_MAP VALUES (1, 1); INSERT INTO STRING_IDS VALUES (8, 'AI_CORE');"
+       "CREATE TABLE TASK (startNs, endNs, deviceId, connectionId, globalTaskId, taskType, streamId); INSERT INTO TASK VALUES (200, 220, 0, 5, 1, 8, 3), (300, 320, 1, 6, 2, 8, 3);"
+       "CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType); INSERT INTO COMMUNICATION_OP VALUES (3, 200, 220, 5, 4, 1, 3), (3, 300, 320, 6, 4, 2, 3);");
+  ASSERT_EQ(ranks_.size(), 2u);
+  for (const auto& rank : ranks_) {
+    ASSERT_EQ(rank->collectives.size(), 1u);
+    EXPECT_EQ(rank->collectives[0].start_ns, rank->device == 0 ? 200 : 300);
+  }
+}
+
 TEST_F(DatabaseActivityTest, CallsAreOfTheRanksProcess) {
   Read("INSERT INTO RANK_DEVICE_MAP VALUES (1, 1); INSERT INTO PROFD_API_ROWS VALUES (-1, 15, 5, 6, 20, 12, 1, 8, 77);");
   ASSERT_EQ(ranks_.size(), 2u);
