@@ -218,7 +218,7 @@ Json TimelineSummary(const RankQuery& asked) {
           {"num_of_ops", timeline["operators"]}, {"op_exe_times", timeline["executions"]}};
 }
 
-// Where its first operator starts, which MindInsight looks for so (analysis 4.2); without one where anything does.
+// Where the first operator starts (analysis 4.2); without one where anything does.
 int64_t TimeZeroOf(const Rank& rank) {
   int64_t first = INT64_MAX;
   for (const analysis::Execution& each : rank.executions) {
