@@ -231,6 +231,7 @@ class MindSporeReader {
       records.push_back({Load<uint64_t>(record, 0), Load<uint16_t>(record, 10), Load<uint64_t>(record, 12), gaps.contains(at)});
     }
     AddCut(kTrace, bytes.size() % kRecord);
+    inference_ = std::ranges::none_of(records, [](const Raw& record) { return record.tag == 2; });
     return records;
   }
 
@@ -346,6 +347,8 @@ class MindSporeReader {
       if (record.tag == 2) step.bp_ns = NsOf(record.count);
       if (record.tag > 2) points[record.stream].push_back(record);
     }
+    // As in MindInsight's table of it, forward lasts to the end.
+    if (inference_) step.bp_ns = end;
     if (!step.fp_ns || !step.bp_ns) return false;
     step.start_ns = before.value_or(*step.fp_ns);
     for (auto& [stream, of_stream] : points) {
@@ -454,6 +457,7 @@ class MindSporeReader {
   std::map<uint16_t, Odd> odd_;                     // by stream
   std::map<std::string, std::string> paths_;        // of logs, for problems
   bool sinks_ = false;                              // the data set is a queue of the graph
+  bool inference_ = false;                          // no step has an end of backward
 };
 
 }  // namespace

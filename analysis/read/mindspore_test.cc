@@ -111,6 +111,23 @@ TEST_F(MindSporeSlices, RecordsOfNoTraceAreAProblem) {
                                              "steps of which records are missing are left out; numbers from 3 on may have been higher"));
 }
 
+// analysis 4.1: inference has no end of backward; a training that lacks one of a step has others.
+TEST_F(MindSporeSlices, ForwardOfInferenceLastsToTheEndOfTheStep) {
+  std::string bytes;
+  for (uint64_t at = 1000; at < 3000; at += 1000) bytes += Record(10010, at) + Record(1, at + 100) + Record(255, at + 900);
+  Write(0, bytes);
+  Read();
+  EXPECT_THAT(ends_, ::testing::ElementsAre(1900, 2900));
+  EXPECT_EQ(run_.ranks[0]->steps[1].start_ns, 19'000);
+  EXPECT_EQ(run_.ranks[0]->steps[1].fp_ns, 21'000);
+  EXPECT_EQ(run_.ranks[0]->steps[1].bp_ns, 29'000);
+  EXPECT_TRUE(texts_.empty());
+  Write(0, bytes + StepOf(3));
+  Read();
+  EXPECT_THAT(ends_, ::testing::ElementsAre(3900));
+  EXPECT_THAT(texts_, ::testing::ElementsAre("2 steps lack where forward starts or backward ends: left out"));
+}
+
 // analysis 4.1: a step ends with 255, of data since the end of 2020 with 65535.
 TEST_F(MindSporeSlices, OneDamagedRecordDoesNotMakeTheTraceALaterOne) {
   std::string bytes = StepOf(1) + StepOf(2);
