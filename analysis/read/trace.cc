@@ -232,6 +232,7 @@ class TraceReader {
   static constexpr std::string_view kCommunication = "Communication";
   static constexpr std::string_view kNoGroup = "Process";
   static constexpr std::string_view kStepTrace = "Step Trace";
+  static constexpr std::string_view kStep = "ProfilerStep#";
 
   uint32_t ThreadOf(int64_t pid, const std::string& tid) {
     const auto [it, is_new] = threads_.try_emplace({pid, tid}, static_cast<uint32_t>(thread_facts_.size()));
@@ -295,13 +296,9 @@ class TraceReader {
       }
       return false;
     }
-    constexpr std::string_view kStep = "ProfilerStep#";
     int64_t number = 0;
     if (name.starts_with(kStep) && ParseNumber(name.substr(kStep.size()), &number)) {
-      Step& step = rank_.steps.emplace_back();
-      step.number = number;
-      step.start_ns = event.start_ns;
-      step.end_ns = event.end_ns;
+      rank_.steps.push_back({number, event.start_ns, event.end_ns, {}, {}, {}});
     }
     rank_.slices.push_back({event.start_ns, event.end_ns, event.name, rank_.LaneOf(group, NameOf(event.thread)), event.is_operator});
     return true;
@@ -349,10 +346,8 @@ class TraceReader {
     }
   }
 
-  using Collectives = std::vector<const Event*>;  // by start
-
-  // The one that began last of those around a time; null: none is.
-  static const Event* Around(const Collectives& collectives, int64_t t_ns) {
+  // Of some by start the one that began last of those around a time; null: none is.
+  static const Event* Around(const std::vector<const Event*>& collectives, int64_t t_ns) {
     constexpr int kMostAround = 64;  // at a time
     auto it = std::ranges::upper_bound(collectives, t_ns, {}, &Event::start_ns);
     for (int tried = 0; it != collectives.begin() && tried < kMostAround; ++tried) {
@@ -365,8 +360,8 @@ class TraceReader {
   void AddTransfers() {
     if (moves_.empty()) return;
     std::unordered_map<uint32_t, uint64_t> groups = CommunicationGroups();
-    std::map<uint64_t, Collectives> of_group;
-    Collectives all;
+    std::map<uint64_t, std::vector<const Event*>> of_group;
+    std::vector<const Event*> all;
     for (const Event& event : events_) {
       if (GroupOf(event.thread) == kCommunication && rank_.TextOf(event.name).starts_with("hcom")) all.push_back(&event);
     }
@@ -409,15 +404,19 @@ class TraceReader {
     rank_.AddWaits(std::move(tasks), true);
   }
 
-  // Each file of a run in pieces may have the steps of all.
+  // Each file of a run in pieces may have the steps of all. Of steps that the framework marked they are the parts.
   void AddSteps() {
+    const bool marked = std::ranges::any_of(rank_.slices, [this](const Slice& each) { return rank_.TextOf(each.name).starts_with(kStep); });
     for (auto& [key, step] : parts_) {
-      const bool known = std::ranges::any_of(rank_.steps, [&made = step](const Step& each) {
-        return each.number == made.number && each.start_ns == made.start_ns;
-      });
-      if (step.end_ns == 0 || known) continue;
       std::ranges::stable_sort(step.reduces, {}, &Reduce::start_ns);
-      rank_.steps.push_back(std::move(step));
+      const auto known = std::ranges::find_if(rank_.steps, [marked, &made = step](const Step& each) {
+        return marked ? each.start_ns <= made.start_ns && made.end_ns <= each.end_ns : each.number == made.number && each.start_ns == made.start_ns;
+      });
+      if (!marked && known == rank_.steps.end() && step.end_ns != 0) rank_.steps.push_back(std::move(step));
+      if (!marked || known == rank_.steps.end() || known->fp_ns) continue;
+      known->fp_ns = step.fp_ns;
+      known->bp_ns = step.bp_ns;
+      known->reduces = std::move(step.reduces);
     }
   }
 

@@ -7,6 +7,7 @@ import unittest
 
 import run_tests
 from advise_case import BEGIN, AdviseCase, advise, found, x
+from analysis_case import analyze
 from profd_harness import SHARED_DATA, profctl
 from text_files import read_json, read_text, write_text
 
@@ -73,6 +74,20 @@ class Advise(AdviseCase):
                               cost=us / 1000, rows=1)
         self.assertEqual(found(self.run_of(calls("aclrtFree", 10_000), name="c"))["memory"]["priority"], "high")
         self.assertNotIn("memory", found(self.run_of(step + calls("aclrtFreeHost", 90_000), name="d")))
+
+    def test_steps_of_the_framework_and_of_the_device(self):
+        """A graph's iterations are parts of the steps that the framework marked, not steps beside them."""
+        name = lambda kind, tid, text: {"ph": "M", "name": kind, "pid": 4, "tid": tid, "args": {"name": text}}
+        events = [name("process_name", 0, "Step Trace"), name("thread_name", 7, "Step Trace(Model ID:1)")]
+        for number in range(1, 4):
+            start = number * 100_000
+            events += [x(f"ProfilerStep#{number + 6}", start, 100_000), x(f"Iteration {number}", start + 2000, 98_000, pid=4), x(f"FP_BP Time {number}", start + 3000, 80_000, pid=4),
+                       x(f"Reduce_{number}_0", start + 4000, 1000, pid=4), x("AscendCL@aclrtFree", start + 50, 20_000, pid=2)]
+        run = self.run_of(events, name="both")
+        self.assertEqual(found(run)["memory"]["cost_ms"], 20)
+        [rank] = analyze(run, "--only", "steps")["ranks"]
+        self.assertEqual([(step["step"], step["total_ms"], step["iteration_interval_ms"], step["fp_and_bp_ms"], len(step["reduces"])) for step in rank["steps"]],
+                         [(number, 100, 3, 80, 1) for number in (7, 8, 9)])
 
     def test_dataloader(self):
         call = lambda us, name="enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__": [x(name, 0, us)]
