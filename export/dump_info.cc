@@ -282,6 +282,12 @@ void Scan::Complete(Place* place) {
       place->clock.host_hz = other.clock.host_hz;
       place->has_cpu = true;
     }
+    // Any pair of the host's clocks does for its own counter; a device's clock needs the one that was read with it.
+    if (place->kind == Kind::kHost && place->clock.host_ns == 0 && other.clock.host_ns != 0) {
+      place->clock.host_ns = other.clock.host_ns;
+      place->clock.host_count = other.clock.host_count;
+      place->clock.host_count_diff = other.clock.host_count_diff;
+    }
     if (place->chip < 0 && other.chip >= 0 && place->kind != Kind::kOwn) place->chip = other.chip;
   }
   if (place->kind == Kind::kDevice && info_.chip < 0) info_.chip = place->chip;

@@ -98,6 +98,23 @@ TEST_F(DumpInfoTest, ReadsControlFiles) {
   EXPECT_TRUE(info.problems.empty());
 }
 
+// The host's clocks are in the logs of its devices, too. A device's own pair is in none but its own.
+TEST_F(DumpInfoTest, TakesThePairOfTheHostFromADevice) {
+  Data("host/data/unaging.api_event.data.slice_0", 40);
+  Data("device_3/data/pcie.data.3.slice_0", 96);
+  std::filesystem::remove(Root() + "/host/host_start.log");
+  DumpInfo info = Open();
+  EXPECT_EQ(info.places[0].clock.host_ns, 200);
+  EXPECT_EQ(info.places[0].clock.host_count, 20u);
+  EXPECT_THAT(Problems(info), ElementsAre());
+
+  Put("host/host_start.log", "[Host]\nclock_monotonic_raw: 100\ncntvct: 10\ncntvct_diff: 0\n");
+  std::filesystem::remove(Root() + "/device_3/host_start.log.3");
+  info = Open();
+  EXPECT_EQ(info.places[1].clock.host_ns, 0);
+  EXPECT_THAT(Problems(info), ElementsAre("broken device_3"));
+}
+
 // A dump of six seconds, in which wall clock was set an hour back, or two hours ahead: every other time of it is by the
 // clock of its start.
 TEST_F(DumpInfoTest, EndIsByTheClockOfTheStart) {
