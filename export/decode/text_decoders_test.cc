@@ -287,6 +287,13 @@ TEST(LlcText, ReadAndWriteRowsPerTimestamp) {
   EXPECT_EQ(run.stats.skipped, 1u);
 }
 
+TEST(LlcText, SecondsAreTakenToTheNs) {
+  DecodeRun run("llc.data", Place::Kind::kDevice, 0);
+  run.Feed({"0.267801967 1 hisi_l3c0/read_allocate/\n"});
+  ASSERT_EQ(run.rows.size(), 2u);
+  EXPECT_EQ(run.Since(DecodeRun::kWall + 5000)[0][0], 267801967);
+}
+
 TEST(LlcText, OtherChipsAreBinary) {
   EXPECT_EQ(FindDecoder("llc.data", Place::Kind::kDevice, 0)->record_size, 0);
   EXPECT_EQ(FindDecoder("llc.data", Place::Kind::kDevice, 5)->record_size, 24);

@@ -1,4 +1,5 @@
 #include <array>
+#include <cmath>
 
 #include "export/decode/text_parts.h"
 #include "export/text_scan.h"
@@ -60,7 +61,7 @@ class LlcTextDecoder final : public LineDecoder {
     if (!any_) return;
     double elapsed = seconds_ - last_seconds_;
     int64_t t_ns = clock_.DeviceNs(static_cast<int64_t>(
-        static_cast<uint64_t>(clock_.facts().device_ns) + static_cast<uint64_t>(seconds_ * 1e9)));
+        static_cast<uint64_t>(clock_.facts().device_ns) + static_cast<uint64_t>(std::llround(seconds_ * 1e9))));
     for (size_t op = 0; op < 2; ++op) {
       double total = counts_[3 * op] + counts_[3 * op + 1];
       double ratio = total != 0 ? counts_[3 * op + 2] / total : 0.0;
