@@ -7,7 +7,9 @@ namespace profd {
 
 void ChannelRouter::Declare(uint32_t device, uint32_t channel, CollectorIndex collector) {
   if (device >= kDevices || channel >= kChannels) return;
-  routes_[device][channel] = std::make_unique<Route>(collector);
+  const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
+  const bool changes_only = format != nullptr && format->thinning == abi::Thinning::kEvent;
+  routes_[device][channel] = std::make_unique<Route>(collector, changes_only);
 }
 
 ChannelRouter::Route* ChannelRouter::RouteOf(uint32_t device, uint32_t channel) const {
@@ -64,6 +66,7 @@ void ChannelRouter::BeginEpoch(uint32_t device, uint32_t channel,
   if (route == nullptr) return;
   MutexLock lock(route->mutex);
   route->epoch = epoch->number;
+  route->changes.Clear();
   if (route->tap != nullptr) route->tap->OnEpoch(std::move(epoch));
 }
 
@@ -72,11 +75,10 @@ void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target,
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
   MutexLock lock(route->mutex);
-  if (since_ns != 0 && route->tap != nullptr) {
-    if (auto past = route->tap->Since(since_ns); past != nullptr) {
-      target.session->Replay(std::move(past), target.feed);
-    }
-  }
+  std::shared_ptr<BlockSource> past;
+  if (since_ns != 0 && route->tap != nullptr) past = route->tap->Since(since_ns);
+  if (past == nullptr) past = route->changes.Source(device, channel);
+  if (past != nullptr) target.session->Replay(std::move(past), target.feed);
   route->targets.push_back(std::move(target));
 }
 
@@ -122,6 +124,7 @@ void ChannelRouter::OnBlock(BlockRef block) {
   }
   ++route->progress.blocks;
   route->progress.last_block_ns = info.host_ns;
+  if (route->changes_only) route->changes.Take(block.bytes());
   for (const FeedTarget& target : route->targets) target.session->Push(target.feed, block);
   if (route->decoder == nullptr) return;
   uint64_t records = route->decoder->records();

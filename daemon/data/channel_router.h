@@ -16,6 +16,7 @@
 #include "collectors/collector.h"
 #include "daemon/collect/collector_stats.h"
 #include "daemon/data/dump_writer.h"
+#include "daemon/data/last_changes.h"
 #include "daemon/data/replay.h"
 #include "daemon/data/stream_hub.h"
 #include "daemon/metrics/metric_store.h"
@@ -53,7 +54,7 @@ class ChannelRouter final : public BlockSink {
   void BeginEpoch(uint32_t device, uint32_t channel, std::shared_ptr<ChannelEpoch> epoch);
 
   // `since_ns` not 0: the feed first gets what the channel's tap holds since then, without a gap or a
-  // duplicate between that and the blocks to come.
+  // duplicate between that and the blocks to come. Else, of a channel that reports changes alone, the last ones.
   void Attach(uint32_t device, uint32_t channel, FeedTarget target, int64_t since_ns = 0);
   // No block reaches the feed after this.
   void Detach(uint32_t device, uint32_t channel, const DumpFeed* feed);
@@ -78,14 +79,16 @@ class ChannelRouter final : public BlockSink {
   static constexpr size_t kDevices = 64;
   static constexpr size_t kChannels = 161;
   struct Route {
-    explicit Route(CollectorIndex c) : collector(c) {}
+    Route(CollectorIndex c, bool event_driven) : collector(c), changes_only(event_driven) {}
     const CollectorIndex collector;
+    const bool changes_only;
     mutable Mutex mutex;
     uint32_t epoch GUARDED_BY(mutex) = 0;  // the present run's number
     std::unique_ptr<ChannelDecoder> decoder GUARDED_BY(mutex);
     TimeBase time GUARDED_BY(mutex);
     std::vector<FeedTarget> targets GUARDED_BY(mutex);
     BlockTap* tap GUARDED_BY(mutex) = nullptr;
+    LastChanges changes GUARDED_BY(mutex);  // of the present run
     SampleBatch batch GUARDED_BY(mutex);
     Progress progress GUARDED_BY(mutex);
   };

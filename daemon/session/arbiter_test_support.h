@@ -24,7 +24,7 @@ inline CollectorIndex IndexOf(std::string_view name) {
   return static_cast<CollectorIndex>(FindCollector(name) - Collectors().data());
 }
 
-// One 910B with three channels behind the real pump and device control; the driver is scripted.
+// One 910B with a few channels behind the real pump and device control; the driver is scripted.
 class ArbiterTest : public ::testing::Test {
  protected:
   ArbiterTest()
@@ -33,13 +33,14 @@ class ArbiterTest : public ::testing::Test {
         control_(executor_),
         pool_(8 << 20),
         router_(store_, hub_, stats_, nullptr) {
-    DeviceInfo device{.chip_id = 5, .chip_name = "Ascend910B", .channels = {1, 8, 9, 52}, .counter_hz = 50e6};
+    DeviceInfo device{.chip_id = 5, .chip_name = "Ascend910B", .channels = {1, 8, 9, 52, 132}, .counter_hz = 50e6};
     devices_.push_back(device);
     host_.emplace(Host{clock_, fs_, fs_, nullptr, devices_, 0});
     router_.Declare(0, 1, IndexOf("hbm"));
     router_.Declare(0, 8, IndexOf("llc"));
     router_.Declare(0, 9, IndexOf("hccs"));
     router_.Declare(0, 52, IndexOf("soc_profile"));
+    router_.Declare(0, 132, IndexOf("aicore_freq"));
     PumpOptions pump_options;
     pump_options.poll_timeout_seconds = 0;
     pump_.emplace(hal_.Library(), clock_, pool_, router_, pump_options);

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "daemon/data/testing/test_dump.h"
 #include "daemon/session/arbiter_test_support.h"
+#include "driver/records/lpm.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
 
@@ -227,6 +228,45 @@ TEST_F(ArbiterDumpTest, ALateSessionsTimestampsAreWithoutTheDeviceDriftBeforeIt)
   ASSERT_EQ(reported.channels.size(), 1u);
   EXPECT_EQ(reported.channels[0].records, 2u);
   Release(stays);
+}
+
+// The driver reports a change once. Who joins later has the last one of each kind, and what changes from then on.
+TEST_F(ArbiterDumpTest, ALateSubscriberGetsTheLastChanges) {
+  using Changes = std::vector<std::pair<uint32_t, uint32_t>>;  // kind, value
+  const auto early = Claim("aicore_freq", 10, "other");
+  uint64_t at = 0;
+  auto report = [&](const Changes& changes) {
+    profd::testing::Bytes bytes(changes.size() * records::LpmRecord::kSize);
+    for (size_t i = 0; i < changes.size(); ++i) {
+      const std::span<std::byte> record = std::span(bytes).subspan(i * records::LpmRecord::kSize);
+      StoreUnchecked(record, 0, uint32_t{1});
+      StoreUnchecked(record, records::LpmRecord::kTypeAt, changes[i].first);
+      StoreUnchecked(record, records::LpmRecord::kEntries, at += 1000);
+      StoreUnchecked(record, records::LpmRecord::kEntries + sizeof at, changes[i].second);
+    }
+    const uint64_t blocks = router_.ProgressOf(0, 132).blocks;
+    hal_.Data(0, 132, bytes);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (router_.ProgressOf(0, 132).blocks == blocks) ASSERT_LT(std::chrono::steady_clock::now(), end);
+  };
+  constexpr uint32_t kClock = records::LpmRecord::kFrequencyMhz;
+  constexpr uint32_t kVoltage = records::LpmRecord::kAicoreMillivolts;
+  report({{kClock, 1800}, {kVoltage, 900}, {kVoltage, 800}});
+  report({{kClock, 1000}});
+  const auto late = Claim("aicore_freq", 10, "late", false, false, dump_);
+  report({{kClock, 1200}});
+  Release(late);
+  Release(early);
+  const Manifest reported = FinishTestDump(*dump_);
+  const std::string file = ReadText(path_ + "/device_0/data/lpmInfoConv.data.0.slice_0");
+  Changes found;
+  for (auto rest = AsBytes(file); rest.size() >= records::LpmRecord::kSize; rest = rest.subspan(records::LpmRecord::kSize)) {
+    const records::LpmRecord record(rest.first(records::LpmRecord::kSize));
+    found.emplace_back(record.type(), record.entry(0).value);
+  }
+  EXPECT_EQ(found, (Changes{{kVoltage, 800}, {kClock, 1000}, {kClock, 1200}}));
+  ASSERT_EQ(reported.channels.size(), 1u);
+  EXPECT_TRUE(reported.channels[0].gaps.empty());
 }
 
 // The driver stops the channel, and has not let it be read before.

@@ -1,0 +1,50 @@
+#include "daemon/data/last_changes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace profd {
+namespace {
+
+using records::LpmRecord;
+
+// One block, which was read before the session began. It has no number: none is missing behind it.
+class OneBlock final : public BlockSource {
+ public:
+  OneBlock(const BlockInfo& info, std::vector<std::byte> bytes) : info_(info), bytes_(std::move(bytes)) {}
+  bool Next(ReplayBlock* out) override {
+    *out = {};
+    out->info = info_;
+    out->bytes = bytes_;
+    return !std::exchange(done_, true);
+  }
+  bool lost_end() const override { return false; }
+
+ private:
+  const BlockInfo info_;
+  const std::vector<std::byte> bytes_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+void LastChanges::Take(std::span<const std::byte> records) {
+  for (; records.size() >= LpmRecord::kSize; records = records.subspan(LpmRecord::kSize)) {
+    const LpmRecord record(records.first(LpmRecord::kSize));
+    if (record.count() == 0) continue;
+    // Chips without voltages leave the type undefined.
+    const uint32_t kind = record.type() < LpmRecord::kTypes ? record.type() : LpmRecord::kFrequencyMhz;
+    std::erase_if(kept_, [kind](const Kept& one) { return one.kind == kind; });
+    std::ranges::copy(records.first(LpmRecord::kSize), kept_.emplace_back(kind).record.begin());
+  }
+}
+
+std::shared_ptr<BlockSource> LastChanges::Source(uint32_t device, uint32_t channel) const {
+  if (kept_.empty()) return nullptr;
+  std::vector<std::byte> bytes;
+  for (const Kept& one : kept_) bytes.insert(bytes.end(), one.record.begin(), one.record.end());
+  const BlockInfo info{.device = device, .channel = channel, .records = static_cast<uint32_t>(kept_.size())};
+  return std::make_shared<OneBlock>(info, std::move(bytes));
+}
+
+}  // namespace profd

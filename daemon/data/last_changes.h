@@ -1,0 +1,34 @@
+// What a channel that reports changes alone (the AI Core's clock and voltages) has reported last. A session that joins
+// the running channel gets it first: nothing may change while it runs, and readers take a change from before their
+// begin for the value there (dump-format 2.7).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "daemon/data/replay.h"
+#include "driver/records/lpm.h"
+
+namespace profd {
+
+class LastChanges {
+ public:
+  // Complete records.
+  void Take(std::span<const std::byte> records);
+  void Clear() { kept_.clear(); }
+  // Null: there is nothing.
+  std::shared_ptr<BlockSource> Source(uint32_t device, uint32_t channel) const;
+
+ private:
+  struct Kept {
+    uint32_t kind;
+    std::array<std::byte, records::LpmRecord::kSize> record;
+  };
+  std::vector<Kept> kept_;  // one of a kind, the newest last
+};
+
+}  // namespace profd
