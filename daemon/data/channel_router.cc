@@ -77,7 +77,7 @@ void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target,
   MutexLock lock(route->mutex);
   std::shared_ptr<BlockSource> past;
   if (since_ns != 0 && route->tap != nullptr) past = route->tap->Since(since_ns);
-  if (past == nullptr) past = route->changes.Source(device, channel);
+  if (since_ns == 0) past = route->changes.Source(device, channel, target.feed->options().session_start_ns);
   if (past != nullptr) target.session->Replay(std::move(past), target.feed);
   route->targets.push_back(std::move(target));
 }

@@ -54,7 +54,7 @@ class ChannelRouter final : public BlockSink {
   void BeginEpoch(uint32_t device, uint32_t channel, std::shared_ptr<ChannelEpoch> epoch);
 
   // `since_ns` not 0: the feed first gets what the channel's tap holds since then, without a gap or a
-  // duplicate between that and the blocks to come. Else, of a channel that reports changes alone, the last ones.
+  // duplicate between that and the blocks to come. 0: of a channel that reports changes alone it gets the last ones.
   void Attach(uint32_t device, uint32_t channel, FeedTarget target, int64_t since_ns = 0);
   // No block reaches the feed after this.
   void Detach(uint32_t device, uint32_t channel, const DumpFeed* feed);

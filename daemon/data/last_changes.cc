@@ -8,7 +8,7 @@ namespace {
 
 using records::LpmRecord;
 
-// One block, which was read before the session began. It has no number: none is missing behind it.
+// It has no number: none is missing behind it.
 class OneBlock final : public BlockSource {
  public:
   OneBlock(const BlockInfo& info, std::vector<std::byte> bytes) : info_(info), bytes_(std::move(bytes)) {}
@@ -35,15 +35,17 @@ void LastChanges::Take(std::span<const std::byte> records) {
     // Chips without voltages leave the type undefined.
     const uint32_t kind = record.type() < LpmRecord::kTypes ? record.type() : LpmRecord::kFrequencyMhz;
     std::erase_if(kept_, [kind](const Kept& one) { return one.kind == kind; });
-    std::ranges::copy(records.first(LpmRecord::kSize), kept_.emplace_back(kind).record.begin());
+    kept_.push_back({kind, {}});
+    std::ranges::copy(records.first(LpmRecord::kSize), kept_.back().record.begin());
   }
 }
 
-std::shared_ptr<BlockSource> LastChanges::Source(uint32_t device, uint32_t channel) const {
+std::shared_ptr<BlockSource> LastChanges::Source(uint32_t device, uint32_t channel, int64_t host_ns) const {
   if (kept_.empty()) return nullptr;
   std::vector<std::byte> bytes;
   for (const Kept& one : kept_) bytes.insert(bytes.end(), one.record.begin(), one.record.end());
-  const BlockInfo info{.device = device, .channel = channel, .records = static_cast<uint32_t>(kept_.size())};
+  const BlockInfo info{.device = device, .channel = channel, .records = static_cast<uint32_t>(kept_.size()),
+                       .host_ns = host_ns};
   return std::make_shared<OneBlock>(info, std::move(bytes));
 }
 

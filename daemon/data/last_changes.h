@@ -20,8 +20,8 @@ class LastChanges {
   // Complete records.
   void Take(std::span<const std::byte> records);
   void Clear() { kept_.clear(); }
-  // Null: there is nothing.
-  std::shared_ptr<BlockSource> Source(uint32_t device, uint32_t channel) const;
+  // As one block that was read at `host_ns`. Null: there is nothing.
+  std::shared_ptr<BlockSource> Source(uint32_t device, uint32_t channel, int64_t host_ns) const;
 
  private:
   struct Kept {
