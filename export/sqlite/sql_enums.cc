@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 #include "driver/records/module_mem.h"
 
@@ -14,13 +13,18 @@ constexpr auto kApiTypes = std::to_array<EnumValue>({
     {50001, "op"}, {50002, "queue"}, {50003, "trace"},  // of frameworks
 });
 
+constexpr uint16_t kModuleNumbers = 1 + std::ranges::count(records::kModuleNames, ',');
+constexpr size_t kNamedModules = [] {
+  size_t named = 0;
+  for (uint16_t module = 0; module < kModuleNumbers; ++module) named += records::ModuleName(module).empty() ? 0 : 1;
+  return named;
+}();
 constexpr auto kModules = [] {
-  constexpr uint16_t kNumbers = 1 + std::ranges::count(records::kModuleNames, ',');
-  constexpr auto kNamed = [](uint16_t module) { return !records::ModuleName(module).empty(); };
-  std::array<EnumValue, static_cast<size_t>(std::ranges::count_if(std::views::iota(uint16_t{0}, kNumbers), kNamed))> values;
+  std::array<EnumValue, kNamedModules> values{};
   size_t next = 0;
-  for (uint16_t module = 0; module < kNumbers; ++module) {
-    if (kNamed(module)) values[next++] = {module, records::ModuleName(module)};
+  for (uint16_t module = 0; module < kModuleNumbers; ++module) {
+    const std::string_view name = records::ModuleName(module);
+    if (!name.empty()) values[next++] = {module, name};
   }
   return values;
 }();
