@@ -7,9 +7,7 @@ namespace profd {
 
 void ChannelRouter::Declare(uint32_t device, uint32_t channel, CollectorIndex collector) {
   if (device >= kDevices || channel >= kChannels) return;
-  const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
-  const bool changes_only = format != nullptr && format->thinning == abi::Thinning::kEvent;
-  routes_[device][channel] = std::make_unique<Route>(collector, changes_only);
+  routes_[device][channel] = std::make_unique<Route>(collector, LastChanges::Are(channel));
 }
 
 ChannelRouter::Route* ChannelRouter::RouteOf(uint32_t device, uint32_t channel) const {
@@ -77,7 +75,7 @@ void ChannelRouter::Attach(uint32_t device, uint32_t channel, FeedTarget target,
   MutexLock lock(route->mutex);
   std::shared_ptr<BlockSource> past;
   if (since_ns != 0 && route->tap != nullptr) past = route->tap->Since(since_ns);
-  if (since_ns == 0) past = route->changes.Source(device, channel, target.feed->options().session_start_ns);
+  if (since_ns == 0) past = route->changes.Source(target.feed->options().session_start_ns);
   if (past != nullptr) target.session->Replay(std::move(past), target.feed);
   route->targets.push_back(std::move(target));
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "driver/abi/channels.h"
+
 namespace profd {
 namespace {
 
@@ -28,6 +30,11 @@ class OneBlock final : public BlockSource {
 
 }  // namespace
 
+bool LastChanges::Are(uint32_t channel) {
+  const abi::ChannelFormat* format = abi::FindChannelFormat(channel);
+  return format != nullptr && format->thinning == abi::Thinning::kEvent;
+}
+
 void LastChanges::Take(std::span<const std::byte> records) {
   for (; records.size() >= LpmRecord::kSize; records = records.subspan(LpmRecord::kSize)) {
     const LpmRecord record(records.first(LpmRecord::kSize));
@@ -40,12 +47,11 @@ void LastChanges::Take(std::span<const std::byte> records) {
   }
 }
 
-std::shared_ptr<BlockSource> LastChanges::Source(uint32_t device, uint32_t channel, int64_t host_ns) const {
+std::shared_ptr<BlockSource> LastChanges::Source(int64_t host_ns) const {
   if (kept_.empty()) return nullptr;
   std::vector<std::byte> bytes;
   for (const Kept& one : kept_) bytes.insert(bytes.end(), one.record.begin(), one.record.end());
-  const BlockInfo info{.device = device, .channel = channel, .records = static_cast<uint32_t>(kept_.size()),
-                       .host_ns = host_ns};
+  const BlockInfo info{.records = static_cast<uint32_t>(kept_.size()), .host_ns = host_ns};
   return std::make_shared<OneBlock>(info, std::move(bytes));
 }
 

@@ -17,11 +17,14 @@ namespace profd {
 
 class LastChanges {
  public:
+  // Whether the channel is such a one.
+  static bool Are(uint32_t channel);
+
   // Complete records.
   void Take(std::span<const std::byte> records);
   void Clear() { kept_.clear(); }
   // As one block that was read at `host_ns`. Null: there is nothing.
-  std::shared_ptr<BlockSource> Source(uint32_t device, uint32_t channel, int64_t host_ns) const;
+  std::shared_ptr<BlockSource> Source(int64_t host_ns) const;
 
  private:
   struct Kept {

@@ -50,7 +50,7 @@ Result<std::unique_ptr<FlightRecorder>> FlightRecorder::Create(const Deps& deps,
 
 RecorderRing::RouteId FlightRecorder::AddRoute(const Route& route) {
   routes_.push_back(route);
-  return ring_->AddRoute(route.channel != 0);
+  return ring_->AddRoute(route.channel != 0, LastChanges::Are(route.channel));
 }
 
 ChannelOptions FlightRecorder::OptionsOf(const WantedCollector& wanted) const {

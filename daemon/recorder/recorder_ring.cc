@@ -36,10 +36,11 @@ RecorderRing::RecorderRing(std::byte* arena, size_t capacity, const Options& opt
 
 RecorderRing::~RecorderRing() { ::munmap(arena_, capacity_); }
 
-RecorderRing::RouteId RecorderRing::AddRoute(bool of_channel) {
+RecorderRing::RouteId RecorderRing::AddRoute(bool of_channel, bool changes_only) {
   MutexLock lock(mutex_);
   routes_.emplace_back();
   routes_.back().of_channel = of_channel;
+  routes_.back().changes_only = changes_only;
   return static_cast<RouteId>(routes_.size() - 1);
 }
 
@@ -76,10 +77,28 @@ bool RecorderRing::SkipPadding(uint64_t* position, Entry* entry) const {
   return false;
 }
 
+std::span<const std::byte> RecorderRing::BytesAt(uint64_t position, const Entry& entry) const {
+  return {arena_ + position % capacity_ + sizeof(Entry), entry.used};
+}
+
+std::shared_ptr<BlockSource> RecorderRing::ChangesBefore(RouteId id, int64_t from_ns) const {
+  const Route& route = routes_[id];
+  if (!route.changes_only) return nullptr;
+  LastChanges changes = route.evicted;
+  for (uint64_t at = route.first; at != kNone;) {
+    const Entry entry = Load(at);
+    if (entry.host_ns > from_ns) break;
+    changes.Take(BytesAt(at, entry));
+    at = entry.next;
+  }
+  return changes.Source(from_ns);
+}
+
 void RecorderRing::DropOldest(bool early) {
   Entry entry;
   if (!SkipPadding(&head_, &entry)) return;
   Route& route = routes_[entry.route];
+  if (route.changes_only) route.evicted.Take(BytesAt(head_, entry));
   route.first = entry.next;
   if (entry.next == kNone) route.last = kNone;
   route.bytes -= entry.size;
@@ -237,12 +256,37 @@ class RingSource final : public BlockSource {
   size_t at_ = 0;
 };
 
+// What was reported before, by route, then what is held.
+class ChangesFirst final : public BlockSource {
+ public:
+  using Changes = std::vector<std::pair<RecorderRing::RouteId, std::shared_ptr<BlockSource>>>;
+  ChangesFirst(Changes changes, std::shared_ptr<BlockSource> held) : changes_(std::move(changes)), held_(std::move(held)) {}
+
+  bool Next(ReplayBlock* out) override {
+    for (; at_ < changes_.size(); ++at_) {
+      if (!changes_[at_].second->Next(out)) continue;
+      out->route = changes_[at_].first;
+      return true;
+    }
+    return held_->Next(out);
+  }
+  bool lost_end() const override { return held_->lost_end(); }
+
+ private:
+  const Changes changes_;
+  const std::shared_ptr<BlockSource> held_;
+  size_t at_ = 0;
+};
+
 std::shared_ptr<BlockSource> RecorderRing::Read(RouteId id, int64_t from_ns) {
   MutexLock lock(mutex_);
-  if (routes_[id].first == kNone) return nullptr;
+  auto changes = ChangesBefore(id, from_ns);
+  if (routes_[id].first == kNone) return changes;
   promised_ = tail_;
   Cursor cursor{.next = routes_[id].first, .end = tail_, .from_ns = from_ns, .one_route = true, .route = id};
-  return std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
+  auto held = std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
+  if (changes == nullptr) return held;
+  return std::make_shared<ChangesFirst>(ChangesFirst::Changes{{id, std::move(changes)}}, std::move(held));
 }
 
 std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_t from_ns) {
@@ -250,7 +294,14 @@ std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_
   promised_ = tail_;
   Cursor cursor{.next = head_, .end = tail_, .from_ns = from_ns, .wanted = std::move(wanted)};
   cursor.wanted.resize(routes_.size());
-  return std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
+  ChangesFirst::Changes changes;
+  for (RouteId id = 0; id < routes_.size(); ++id) {
+    auto before = cursor.wanted[id] ? ChangesBefore(id, from_ns) : nullptr;
+    if (before != nullptr) changes.emplace_back(id, std::move(before));
+  }
+  auto held = std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
+  if (changes.empty()) return held;
+  return std::make_shared<ChangesFirst>(std::move(changes), std::move(held));
 }
 
 bool RecorderRing::ReadBatch(Cursor* cursor, std::vector<std::byte>* out,

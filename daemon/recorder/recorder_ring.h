@@ -21,6 +21,7 @@
 
 #include "base/mutex.h"
 #include "base/status.h"
+#include "daemon/data/last_changes.h"
 #include "daemon/data/replay.h"
 
 namespace profd {
@@ -40,8 +41,9 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   RecorderRing(const RecorderRing&) = delete;
   RecorderRing& operator=(const RecorderRing&) = delete;
 
-  // Before anything is appended. `of_channel`: its blocks belong to epochs.
-  RouteId AddRoute(bool of_channel);
+  // Before anything is appended. `of_channel`: its blocks belong to epochs. `changes_only`: of a channel that reports
+  // changes alone, whose last ones are kept when their blocks leave.
+  RouteId AddRoute(bool of_channel, bool changes_only = false);
   void BeginEpoch(RouteId route, std::shared_ptr<ChannelEpoch> epoch);
 
   // `info.host_ns` is when the bytes were read, and counts as now.
@@ -70,7 +72,8 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   };
   RouteStats StatsOf(RouteId route) const;
 
-  // What is held now of one route, or of those with `wanted[route]`, and was read after `from_ns`.
+  // What is held now of one route, or of those with `wanted[route]`, and was read after `from_ns`; before it the last
+  // changes until then.
   std::shared_ptr<BlockSource> Read(RouteId route, int64_t from_ns);
   std::shared_ptr<BlockSource> Read(std::vector<bool> wanted, int64_t from_ns);
 
@@ -98,6 +101,8 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
 
   struct Route {
     bool of_channel = false;
+    bool changes_only = false;
+    LastChanges evicted;  // of blocks that have left
     uint64_t first = kNone;  // positions
     uint64_t last = kNone;
     size_t bytes = 0;
@@ -126,6 +131,9 @@ class RecorderRing : public std::enable_shared_from_this<RecorderRing> {
   void Store(uint64_t position, const Entry& entry);
   // The entry at `position`, or the first behind padding there; false at the tail.
   bool SkipPadding(uint64_t* position, Entry* entry) const REQUIRES(mutex_);
+  // Of the block of the entry there.
+  std::span<const std::byte> BytesAt(uint64_t position, const Entry& entry) const;
+  std::shared_ptr<BlockSource> ChangesBefore(RouteId route, int64_t from_ns) const REQUIRES(mutex_);
   void DropOldest(bool early) REQUIRES(mutex_);
   void ExpireLocked(int64_t now_ns) REQUIRES(mutex_);
   void Put(const Entry& entry, std::span<const std::byte> bytes) REQUIRES(mutex_);

@@ -10,9 +10,11 @@
 #include <random>
 #include <thread>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "daemon/data/dump_writer.h"
 #include "daemon/recorder/clock_track.h"
+#include "driver/records/lpm.h"
 
 namespace {
 std::atomic<uint64_t> g_allocations{0};
@@ -364,6 +366,55 @@ TEST(ClockTrack, IsBounded) {
   }
   EXPECT_EQ(track.pairs().size(), 4u);
   EXPECT_EQ(track.pairs().front().host_ns, 6 * kSecond);
+}
+
+// Nothing may change for as long as the ring reaches back.
+TEST_F(RecorderRingTest, TheLastChangesBeforeTheBeginAreKept) {
+  using records::LpmRecord;
+  using Changes = std::vector<std::pair<uint32_t, uint32_t>>;  // kind, value
+  ring_ = RecorderRing::Create({1 << 20, 10 * kSecond}, now_).value();
+  const uint32_t other = ring_->AddRoute(false);
+  const uint32_t route = ring_->AddRoute(true, true);
+  auto epoch = std::make_shared<ChannelEpoch>();
+  epoch->number = 1;
+  ring_->BeginEpoch(route, epoch);
+  auto change = [&](uint32_t kind, uint32_t value) {
+    std::vector<std::byte> bytes(LpmRecord::kSize);
+    StoreUnchecked(std::span(bytes), 0, uint32_t{1});
+    StoreUnchecked(std::span(bytes), LpmRecord::kTypeAt, kind);
+    StoreUnchecked(std::span(bytes), LpmRecord::kEntries + sizeof(uint64_t), value);
+    ring_->Append(route, {.epoch = 1, .records = 1, .host_ns = now_}, bytes);
+  };
+  auto changes = [&](const std::shared_ptr<BlockSource>& source) {
+    Changes found;
+    ReplayBlock block;
+    while (source != nullptr && source->Next(&block)) {
+      EXPECT_EQ(block.route, route);
+      for (auto rest = block.bytes; rest.size() >= LpmRecord::kSize; rest = rest.subspan(LpmRecord::kSize)) {
+        const LpmRecord record(rest.first(LpmRecord::kSize));
+        found.emplace_back(record.type(), record.entry(0).value);
+      }
+    }
+    return found;
+  };
+  EXPECT_EQ(changes(ring_->Read(route, 0)), Changes());
+  change(LpmRecord::kFrequencyMhz, 1800);
+  change(LpmRecord::kAicoreMillivolts, 900);
+  now_ += 5 * kSecond;
+  change(LpmRecord::kFrequencyMhz, 1000);
+  now_ += kSecond;
+  const Changes last = {{LpmRecord::kAicoreMillivolts, 900}, {LpmRecord::kFrequencyMhz, 1000}};
+  EXPECT_EQ(changes(ring_->Read(route, now_ - kNsPerMs)), last) << "older, but held";
+  now_ += 60 * kSecond;
+  ring_->Expire(now_);
+  EXPECT_EQ(ring_->stats().blocks, 0u);
+  EXPECT_EQ(changes(ring_->Read(route, now_ - kSecond)), last);
+  EXPECT_EQ(changes(ring_->Read({true, true}, now_ - kSecond)), last);
+  EXPECT_EQ(changes(ring_->Read({true, false}, now_ - kSecond)), Changes());
+  EXPECT_EQ(ring_->Read(other, now_ - kSecond), nullptr);
+  change(LpmRecord::kFrequencyMhz, 1200);
+  EXPECT_EQ(changes(ring_->Read(route, now_ - kSecond)),
+            (Changes{{LpmRecord::kAicoreMillivolts, 900}, {LpmRecord::kFrequencyMhz, 1000}, {LpmRecord::kFrequencyMhz, 1200}}));
 }
 
 }  // namespace
