@@ -105,9 +105,11 @@ TEST_F(MemoryTest, DdrMicrosecondsWrap) {
   Bytes bytes;
   Ddr(bytes, 4294960000, 1, 0);
   Ddr(bytes, 2704, 1000, 0);  // 10 ms later
+  Ddr(bytes, 4294967000, 1000, 0, 1);  // a controller that is behind
   Ddr(bytes, 12704, 1000, 0);
   Decode("ddr.data", bytes);
   ASSERT_EQ(Rows(TableId::kDdr).size(), 3u);
+  EXPECT_EQ(stats_.bad_records, 1u);
   EXPECT_EQ(Rows(TableId::kDdr)[1], (Row{4294970000000, {0, 3.0517578125, 0}}));
   EXPECT_EQ(Rows(TableId::kDdr)[2], (Row{4294980000000, {0, 3.0517578125, 0}}));
 }

@@ -94,7 +94,10 @@ class MicrosWidener {
  public:
   uint64_t Widen(uint32_t us) {
     constexpr uint32_t kLargestStep = 1u << 28;  // 4.5 minutes
-    if (seen_ && us < last_ && us - last_ < kLargestStep) high_ += uint64_t{1} << 32;
+    constexpr uint64_t kTurn = uint64_t{1} << 32;
+    // Of another series of the channel, from before the end that this one has passed.
+    if (us > last_ && last_ - us < kLargestStep && high_ > 0) return high_ - kTurn + us;
+    if (seen_ && us < last_ && us - last_ < kLargestStep) high_ += kTurn;
     seen_ = true;
     last_ = us;
     return high_ + us;
