@@ -37,6 +37,18 @@ Buffer NpuMem(uint32_t us, uint32_t kind, uint64_t hbm_bytes) {
   return record;
 }
 
+// `count` changes, 20 us apart at 50 MHz.
+Buffer Lpm(uint32_t count, uint32_t type, uint64_t first) {
+  Buffer record(888);
+  StoreUnchecked(std::span(record), 0, count);
+  StoreUnchecked(std::span(record), 4, type);
+  for (uint32_t i = 0; i < count; ++i) {
+    StoreUnchecked(std::span(record), 8 + 16 * i, first + i * 1000);
+    StoreUnchecked(std::span(record), 16 + 16 * i, 1000 + i * 10);
+  }
+  return record;
+}
+
 Buffer Pcie(uint64_t ns, uint32_t device) {
   Buffer record(96);
   StoreUnchecked(std::span(record), 0, ns);
@@ -215,6 +227,18 @@ TEST(FramerOdd, AnOddRecordThatEndsTheReadIsNotHeldBack) {
   Framer framer(*abi::FindChannelFormat(abi::kChannelHbm));
   Buffer work = Join({Hbm(50'000, 7, 0, 0), Hbm(50'000, 7, 2, 0)});
   EXPECT_EQ(framer.Frame(work).records, 2u);
+}
+
+// The same of many changes in one record, and of several records in one read.
+TEST(FramerOdd, LowPowerRecordsOfAnyTypeAreRecords) {
+  for (const uint32_t type : {0u, 2u, 3u, 7u, 55u, 60u, 1800u, 0xCDCDCDCDu}) {
+    for (const uint32_t count : {1u, 3u, 8u, 55u}) {
+      const Buffer read = Join({Lpm(count, type, 803'813'279'999), Lpm(count, type, 803'913'279'999), Lpm(count, type, 804'013'279'999)});
+      const Fed fed = Feed(abi::kChannelLp, {read, read});
+      EXPECT_TRUE(fed.good == Join({read, read})) << type << ' ' << count;
+      EXPECT_EQ(fed.garbage_bytes, 0u) << type << ' ' << count;
+    }
+  }
 }
 
 // dump-format, "How profd writes", 3: lines are never cut, also those whose form is not known.

@@ -461,11 +461,10 @@ TEST(LpmRecord, TheTypeMayBeUndefined) {
   put(0, 1);       // entries
   put(8, 12'345);  // the counter of the first
   put(16, 1800);   // MHz
-  for (const auto& [type, usual] : {std::pair{0u, true}, std::pair{2u, true}, std::pair{3u, false}, std::pair{1800u, false},
-                                        std::pair{0xCDCDCDCDu, true}}) {
+  for (const uint32_t type : {0u, 2u, 3u, 1800u, 0xCDCDCDCDu}) {
     put(4, type);
     EXPECT_TRUE(records::LpmRecord(bytes).IsPlausible());
-    EXPECT_EQ(records::LpmRecord(bytes).IsUsual(), usual) << type;
+    EXPECT_TRUE(records::LpmRecord(bytes).IsUsual()) << type;
   }
 }
 

@@ -36,15 +36,14 @@ class LpmRecord {
   }
 
   bool IsPlausible() const { return count() <= kMaxEntries; }
-  // An empty record has no information, and the zeros behind a record's last entry look like one. The type is whatever was in
-  // memory on chips without voltages; a small number is none, but a value where the bytes are not those of a record.
+  // An empty record has no information, and the zeros behind a record's last entry look like one. The type is whatever
+  // was in memory on chips without voltages. A counter of full 2^32 is a reserved word and half of the next entry's.
   bool IsUsual() const {
-    if (count() == 0 || count() > kMaxEntries || (type() >= kTypes && type() <= kMaxValue)) return false;
+    if (count() == 0 || count() > kMaxEntries) return false;
     for (uint32_t i = 0; i < count(); ++i) {
       const LpmEntry change = entry(i);
-      if (change.device_count == 0 || change.device_count > kMaxTimestamp || change.value > kMaxValue) {
-        return false;
-      }
+      const bool counted = static_cast<uint32_t>(change.device_count) != 0 && change.device_count <= kMaxTimestamp;
+      if (!counted || change.value > kMaxValue) return false;
     }
     return true;
   }
