@@ -1,5 +1,5 @@
 // Parsing of paths, and of the plain text that /proc, /sys and the driver's text channels hand out. Nothing but
-// LowerCase allocates; every function returns false rather than guess.
+// LowerCase and UpperCase allocates; every function returns false rather than guess.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@ constexpr bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 constexpr bool IsLetterOrDigit(char c) { return IsLetter(c) || IsDigit(c); }
 constexpr bool IsControl(char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7F; }
 constexpr char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+constexpr char ToUpper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 // Nothing but digits, and at least one of them.
 constexpr bool IsDigits(std::string_view text) { return !text.empty() && std::ranges::all_of(text, IsDigit); }
@@ -32,6 +33,11 @@ inline std::string LowerCase(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), ToLower);
   return lower;
+}
+inline std::string UpperCase(std::string_view text) {
+  std::string upper(text);
+  std::ranges::transform(upper, upper.begin(), ToUpper);
+  return upper;
 }
 
 // All of `text` must be the number.

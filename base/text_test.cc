@@ -52,6 +52,7 @@ TEST(Text, ClassesOfCharactersAreThoseOfAscii) {
   EXPECT_FALSE(IsDigits(""));
   EXPECT_FALSE(IsDigits("7a"));
   EXPECT_EQ(LowerCase("HBM_\xC4"), "hbm_\xC4");
+  EXPECT_EQ(UpperCase("hbm_\xE4z{"), "HBM_\xE4Z{");
 }
 
 TEST(Text, CaseIsIgnoredOfLettersOnly) {

@@ -7,22 +7,16 @@
 #include <map>
 #include <string>
 
+#include "base/text.h"
 #include "client/render.h"
 #include "proto/enum_word/enum_word.h"
 
 namespace profd::client {
 namespace {
 
-std::string Upper(std::string text) {
-  for (char& c : text) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return text;
-}
-
 std::string SaidBy(const v1::DeviceTopology& from, const v1::DeviceTopology& to) {
   for (const v1::Neighbour& neighbour : from.neighbours()) {
-    if (neighbour.physical_id() == to.physical_id()) return Upper(EnumWord(neighbour.type()));
+    if (neighbour.physical_id() == to.physical_id()) return UpperCase(EnumWord(neighbour.type()));
   }
   return {};
 }
@@ -75,7 +69,7 @@ void PrintLegend(const Context& context, const v1::Topology& topology) {
     }
   }
   for (const auto& [word, meaning] : used) {
-    context.io.out << fmt::format("{}: {}\n", Upper(word), meaning);
+    context.io.out << fmt::format("{}: {}\n", UpperCase(word), meaning);
   }
 }
 

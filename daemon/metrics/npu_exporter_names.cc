@@ -103,22 +103,13 @@ const Container* ContainerOf(const Chip& chip, std::string_view known) {
   return nullptr;
 }
 
-// npu-exporter writes bus addresses in capitals.
-std::string Upper(std::string_view text) {
-  std::string upper(text);
-  for (char& c : upper) {
-    if (c >= 'a' && c <= 'f') c = static_cast<char>(c - 'a' + 'A');
-  }
-  return upper;
-}
-
 void FillLabels(Chip* chip) {
   const Labels& info = chip->info;
   const Container shown = Shown(chip->containers);
   chip->labels = {{"id", chip->npu},
                   {"model_name", ModelName(info)},
                   {"vdie_id", chip->uuid},
-                  {"pcie_bus_info", Upper(LabelValue(info, "pci_bus_id"))},
+                  {"pcie_bus_info", UpperCase(LabelValue(info, "pci_bus_id"))},
                   {"namespace", shown.name_space},
                   {"pod_name", shown.pod},
                   {"container_name", shown.name}};

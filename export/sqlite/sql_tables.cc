@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/text.h"
+
 namespace profd::exporting {
 namespace {
 
@@ -342,7 +344,7 @@ std::string CamelCase(std::string_view name) {
       up = true;
       continue;
     }
-    out += up && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    out += up ? ToUpper(c) : c;
     up = false;
   }
   return out;

@@ -1,7 +1,6 @@
-#include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "base/text.h"
 #include "proto/options/options.h"
 
 namespace profd::options {
@@ -29,8 +28,7 @@ constexpr auto kChips = std::to_array<Chip>({
 
 std::optional<NodeSupport> SupportOfChip(std::string_view name_as_written) {
   constexpr std::string_view kPrefix = "ASCEND";
-  std::string upper(name_as_written);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const std::string upper = UpperCase(name_as_written);
   std::string_view name = upper;
   if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
   // driver-abi 2.3: an A3 (910_93, 910C) looks like a 910B.

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cctype>
-
 #include "base/text.h"
 #include "proto/options/option_value.h"
 #include "proto/options/options.h"
@@ -157,7 +155,7 @@ std::string OptionsProto() {
     if (!first) out += '\n';
     first = false;
     std::string effect(option.effect);
-    effect[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(effect[0])));
+    effect[0] = ToUpper(effect[0]);
     Comment(&out, effect + ".");
     Comment(&out,
             fmt::format("Type: {}, from the {}. Values: {}. Default: {}.", TypeName(option.type),
