@@ -33,12 +33,12 @@ struct Wrong {
   void Add(std::string_view name) {
     if (++count == 1) first = of.empty() ? std::string(name) : fmt::format("{} of {}", name, of);
   }
-  double NumberOr(const Json& object, const char* name, double otherwise) {
+  double Number(const Json& object, const char* name) {
     const auto found = object.find(name);
-    if (found == object.end()) return otherwise;
+    if (found == object.end()) return 0;
     if (found->is_number()) return found->get<double>();
     Add(name);
-    return otherwise;
+    return 0;
   }
   bool IsObject(const Json& value, std::string_view name) {
     if (!value.is_object()) Add(name);
@@ -113,9 +113,9 @@ void AddTransports(const Json& bandwidth, Collective* collective, Wrong* wrong) 
     const uint64_t before = wrong->count;
     Transport transport;
     transport.name = name;
-    transport.size_mb = wrong->NumberOr(each, "Transit Size(MB)", 0);
-    transport.time_ms = wrong->NumberOr(each, "Transit Time(ms)", 0);
-    transport.large_ratio = wrong->NumberOr(each, "Large Packet Ratio", 0);
+    transport.size_mb = wrong->Number(each, "Transit Size(MB)");
+    transport.time_ms = wrong->Number(each, "Transit Time(ms)");
+    transport.large_ratio = wrong->Number(each, "Large Packet Ratio");
     if (wrong->count > before) continue;
     if (transport.size_mb <= 0 && transport.time_ms <= 0) continue;
     const auto sizes = each.find("Size Distribution");
@@ -136,11 +136,11 @@ void AddOperation(const Place& place, std::string_view key, const Json& op, Wron
   collective.name = rank->Text(name);
   collective.type = rank->Text(CollectiveTypeOf(name));
   collective.group = rank->Text(group);
-  collective.start_ns = MicrosAsNs(wrong->NumberOr(*times, "Start Timestamp(us)", 0)).value_or(0);
-  collective.elapse_ms = wrong->NumberOr(*times, "Elapse Time(ms)", 0);
+  collective.start_ns = MicrosAsNs(wrong->Number(*times, "Start Timestamp(us)")).value_or(0);
+  collective.elapse_ms = wrong->Number(*times, "Elapse Time(ms)");
   if (times->contains("Transit Time(ms)")) {
-    collective.parts = {wrong->NumberOr(*times, "Transit Time(ms)", 0), wrong->NumberOr(*times, "Wait Time(ms)", 0),
-                        wrong->NumberOr(*times, "Synchronization Time(ms)", 0), wrong->NumberOr(*times, "Idle Time(ms)", 0)};
+    collective.parts = {wrong->Number(*times, "Transit Time(ms)"), wrong->Number(*times, "Wait Time(ms)"),
+                        wrong->Number(*times, "Synchronization Time(ms)"), wrong->Number(*times, "Idle Time(ms)")};
   }
   if (wrong->count > before) return;
   const auto bandwidth = op.find("Communication Bandwidth Info");
@@ -202,8 +202,8 @@ void EachLink(const Place& place, std::string_view key, bool part, const Json& p
     link.destination = rank->Text(std::string_view(pair).substr(dash + 1));
     link.transport = text("Transport Type");
     const uint64_t before = wrong->count;
-    link.size_mb = wrong->NumberOr(each, "Transit Size(MB)", 0);
-    link.time_ms = wrong->NumberOr(each, "Transit Time(ms)", 0);
+    link.size_mb = wrong->Number(each, "Transit Size(MB)");
+    link.time_ms = wrong->Number(each, "Transit Time(ms)");
     if (wrong->count > before) continue;
     link.name = rank->Text(name);
     link.op = text("Op Name");

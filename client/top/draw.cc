@@ -174,7 +174,7 @@ void DrawDeviceHeader(const std::vector<Column>& columns, int y, const View& vie
     }
     x += column.width + 1;
   }
-  frame->SetStyle(0, y, frame->size().columns, Style::kReverse);
+  frame->ReverseRow(y);
   // Sorted by what this width does not show.
   if (!marked) {
     frame->Put(0, y, fmt::format("{}{}", view.descending ? "v" : "^", SortWord(view)),
@@ -238,7 +238,7 @@ void DrawTitle(const Model& model, const View& view, const Times& times, Frame* 
   int left = columns - static_cast<int>(DisplayWidth(Printable(right))) - 1;
   frame->Put(0, 0, title, Style::kPlain, std::max(0, left));
   frame->PutRight(0, 0, right, columns);
-  frame->SetStyle(0, 0, columns, Style::kReverse);
+  frame->ReverseRow(0);
 }
 
 void DrawTotals(const Model& model, const std::vector<const Device*>& devices, const Times& times,

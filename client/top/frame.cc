@@ -75,11 +75,9 @@ void Frame::PutRight(int x, int y, std::string_view text, int width, Style style
   Put(x + std::max(0, width - columns), y, text, style, std::min(width, columns));
 }
 
-void Frame::SetStyle(int x, int y, int width, Style style) {
+void Frame::ReverseRow(int y) {
   if (y < 0 || y >= size_.rows) return;
-  for (int i = std::max(0, x); i < std::min(size_.columns, x + width); ++i) {
-    glyphs_[Index(i, y)].style = style;
-  }
+  for (int x = 0; x < size_.columns; ++x) glyphs_[Index(x, y)].style = Style::kReverse;
 }
 
 std::string Frame::Text() const {

@@ -35,7 +35,7 @@ class Frame {
   int Put(int x, int y, std::string_view text, Style style = Style::kPlain, int width = kNoLimit);
   // The same, ending before column `x + width`.
   void PutRight(int x, int y, std::string_view text, int width, Style style = Style::kPlain);
-  void SetStyle(int x, int y, int width, Style style);
+  void ReverseRow(int y);
 
   Size size() const { return size_; }
   const Glyph& At(int x, int y) const { return glyphs_[Index(x, y)]; }

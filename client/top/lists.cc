@@ -40,7 +40,7 @@ class List {
                       fmt::format(" {}-{} of {} ", std::min(first_ + 1, rows), end_, rows),
                       frame->size().columns);
     }
-    frame->SetStyle(0, area.y, frame->size().columns, Style::kReverse);
+    frame->ReverseRow(area.y);
   }
 
   int first() const { return first_; }

@@ -18,7 +18,7 @@ constexpr double kSuspicious = 0.5;
 
 RankHistory::Rules RulesOf(const analysis::Limits& limits) {
   return {limits.At("steps_slower", "ratio") * kSuspicious, limits.At("computation_slower", "ratio") * kSuspicious,
-          limits.At("communication_slower", "ratio") * kSuspicious, TimeLimitNs(limits, "live", "forget_s")};
+          limits.At("communication_slower", "ratio") * kSuspicious, TimeLimitNs(limits, "forget_s")};
 }
 
 void Log(const AdviceChange& change) {

@@ -45,7 +45,7 @@ std::vector<AdviceChange> AdviceBoard::Update(const std::vector<JobFacts>& jobs,
       Look(job, check, now_ns, wall_ns, &changes);
     }
   }
-  const int64_t clear_ns = TimeLimitNs(limits_, "live", "clear_s");
+  const int64_t clear_ns = TimeLimitNs(limits_, "clear_s");
   std::erase_if(conditions_, [&](const auto& entry) {
     const Condition& condition = entry.second;
     const bool hangs = condition.raised && condition.advice.check != "hang" && std::ranges::any_of(jobs, [&](const JobFacts& job) {
@@ -120,7 +120,7 @@ bool AdviceBoard::Raises(const Key& key, const LiveFinding& finding, const JobFa
   }
   if (condition->above_ns == 0) condition->above_ns = now_ns;
   const LiveCheck& check = LiveChecks()[std::get<2>(key)];
-  if (!check.said_at_once && now_ns - condition->above_ns < TimeLimitNs(limits_, "live", "raise_s")) return false;
+  if (!check.said_at_once && now_ns - condition->above_ns < TimeLimitNs(limits_, "raise_s")) return false;
   if (check.id == "free_time") {
     for (std::string_view cause : kCausesOfFreeTime) {
       if (Has(job, cause, std::get<3>(key))) return false;

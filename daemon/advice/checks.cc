@@ -54,9 +54,9 @@ std::string NameOf(const RankFacts& rank) {
   return rank.rank ? fmt::format("rank {}", *rank.rank) : fmt::format("process {}", rank.pid);
 }
 
-int64_t TimeLimitNs(const analysis::Limits& limits, std::string_view check, std::string_view name) {
+int64_t TimeLimitNs(const analysis::Limits& limits, std::string_view name) {
   constexpr double kMostSeconds = 3.2e9;
-  return static_cast<int64_t>(std::min(limits.At(check, name), kMostSeconds) * 1e9);
+  return static_cast<int64_t>(std::min(limits.At("live", name), kMostSeconds) * 1e9);
 }
 
 std::optional<int> DeviceOf(const RankFacts& rank) {

@@ -69,8 +69,8 @@ std::vector<std::string> LinkEvidence(const LiveInput& input);
 const StepTime* FirstSlowerStep(std::span<const StepTime> steps, double before_ms, double now_ms);
 // "rank 3", "process 4711"
 std::string NameOf(const RankFacts& rank);
-// A limit of time; one of more than a century is one.
-int64_t TimeLimitNs(const analysis::Limits& limits, std::string_view check, std::string_view name);
+// A limit of time of all live checks; one of more than a century is one.
+int64_t TimeLimitNs(const analysis::Limits& limits, std::string_view name);
 // The device of a rank, if it is one alone.
 std::optional<int> DeviceOf(const RankFacts& rank);
 
