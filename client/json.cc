@@ -16,8 +16,6 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json EnumValue(const FieldDescriptor* field, int number) {
   std::string word = EnumWord(*field->enum_type(), number);
   return word.empty() ? "unknown_" + std::to_string(number) : word;
@@ -39,9 +37,9 @@ Json Value(const Message& message, const FieldDescriptor* field, int i = 0) {
     case FieldDescriptor::CPPTYPE_UINT64:
       return value(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return Number(value(&Reflection::GetDouble, &Reflection::GetRepeatedDouble));
+      return NumberJson(value(&Reflection::GetDouble, &Reflection::GetRepeatedDouble));
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return Number(static_cast<double>(value(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)));
+      return NumberJson(static_cast<double>(value(&Reflection::GetFloat, &Reflection::GetRepeatedFloat)));
     case FieldDescriptor::CPPTYPE_BOOL:
       return value(&Reflection::GetBool, &Reflection::GetRepeatedBool);
     case FieldDescriptor::CPPTYPE_ENUM:
@@ -71,6 +69,8 @@ Json Map(const Message& message, const FieldDescriptor* field) {
 }
 
 }  // namespace
+
+Json NumberJson(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json ToJson(const Message& message) {
   Json json = Json::object();

@@ -19,6 +19,9 @@ using Json = nlohmann::ordered_json;
 // ("running"), 64-bit integers are numbers, what is not finite or an unset `optional` is null.
 Json ToJson(const google::protobuf::Message& message);
 
+// Null where it is not finite.
+Json NumberJson(double value);
+
 // A session's facts side by side: its owner's, its status's, and of its spec what lists and reports show.
 Json ToJson(const v1::Session& session);
 

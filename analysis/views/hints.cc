@@ -19,11 +19,6 @@ constexpr double kLongIntervalMs = 0.5;  // analysis 4.3, step interval
 constexpr double kSlowLink = 0.8;        // of the reference bandwidth (analysis 1.3, bandwidth contention)
 constexpr double kRanksApart = 0.05 + 1e-9;  // analysis 1.1: (max - min) / mean, which is rounded
 
-double NumberOf(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
-
 std::string NameOf(const Json& rank) {
   if (!rank["rank"].is_null()) return "rank " + rank["rank"].dump();
   return rank["device"].is_null() ? "unknown rank" : "device " + rank["device"].dump();

@@ -44,6 +44,11 @@ Json OverallJson(double e2e_ms, const Shares& shares) {
 
 std::span<const View> Views() { return kViews; }
 
+double NumberOf(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
 void ReserveFields(size_t fields, Json* object) { object->get_ref<Json::object_t&>().reserve(fields); }
 
 Json TextOrNull(const Rank& rank, TextId id) {

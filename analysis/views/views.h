@@ -24,6 +24,8 @@ struct View {
 };
 std::span<const View> Views();
 
+// A field of what they make; 0: it is no number.
+double NumberOf(const Json& object, const char* name);
 // Of intervals, what lies in the span.
 double MsWithin(const Intervals& intervals, const Interval& span);
 // None: nothing is known of its time.

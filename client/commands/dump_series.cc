@@ -237,7 +237,7 @@ Json SeriesJson(const SeriesSummary& series, const DumpSummary& summary) {
   for (const Label& label : series.labels) labels[label.key] = label.value;
   Json course = Json::array();
   for (double mean : series.course.Resample(summary.first_ns, summary.last_ns, kJsonCourse)) {
-    course.push_back(std::isfinite(mean) ? Json(mean) : Json(nullptr));
+    course.push_back(NumberJson(mean));
   }
   return {{"channel", exporting::TableOf(series.table).name},
           {"device", series.device},

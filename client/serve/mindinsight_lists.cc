@@ -10,7 +10,6 @@
 #include <set>
 #include <span>
 
-#include "analysis/views/views.h"
 #include "base/text.h"
 #include "base/utf8.h"
 

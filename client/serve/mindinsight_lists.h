@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analysis/run.h"
+#include "analysis/views/views.h"
 #include "client/json.h"
 #include "client/serve/web_server.h"
 
@@ -24,10 +25,7 @@ struct RankQuery {
 
 // MindInsight's four decimals.
 inline double Rounded(double value) { return std::round(value * 1e4) / 1e4; }
-inline double NumberOf(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
+using analysis::NumberOf;
 
 inline std::string TextOf(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 

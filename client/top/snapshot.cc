@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "client/health_view.h"
 #include "client/render.h"
@@ -14,8 +13,6 @@
 namespace profd::client::top {
 namespace {
 
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 Json DeviceJson(const Device& device) {
   Json json = {{"id", device.id},
                {"physical_id", device.physical_id},
@@ -25,20 +22,20 @@ Json DeviceJson(const Device& device) {
                {"flags", ToJson(device.health)["flags"]},
                {"faults", ToJson(device.health)["faults"]}};
   for (size_t i = 0; i < kMeasures; ++i) {
-    json[std::string(InfoOf(static_cast<Measure>(i)).name)] = Number(device.now[i]);
+    json[std::string(InfoOf(static_cast<Measure>(i)).name)] = NumberJson(device.now[i]);
   }
   json["jobs"] = device.jobs;
   return json;
 }
 
 Json ProcessJson(const ProcessRow& row) {
-  Json json = {{"job_id", row.job->job_id()}, {"memory_bytes", Number(row.memory)}};
+  Json json = {{"job_id", row.job->job_id()}, {"memory_bytes", NumberJson(row.memory)}};
   json.update(ToJson(*row.process));
   json["advice"] = row.advice;
   json["activity"] = nullptr;
   if (row.activity == nullptr) return json;
   Json activity = ToJson(row.span());
-  activity["kernels_per_second"] = Number(row.KernelsPerSecond());
+  activity["kernels_per_second"] = NumberJson(row.KernelsPerSecond());
   activity["hottest_kernels"] = ToJson(*row.activity)["kernels"];
   activity["kernels_span_ns"] = row.activity->kernels_span_ns();
   activity["kernels_total_ns"] = row.activity->kernels_total_ns();

@@ -19,9 +19,8 @@ constexpr uint64_t kLeastCalls = 3;
 constexpr int kLearnKernels = 2;
 
 template <class Record>
-int64_t DurationOf(const Record& record) {
-  const uint64_t ns = uint64_t{record.duration_high} << 32 | record.duration;
-  return static_cast<int64_t>(std::min<uint64_t>(ns, uint64_t{1} << 53));
+int64_t BoundedDurationOf(const Record& record) {
+  return static_cast<int64_t>(std::min<uint64_t>(attach::DurationOf(record), uint64_t{1} << 53));
 }
 
 double Ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
@@ -143,19 +142,19 @@ bool RankHistory::LookUp(uint32_t id, std::string_view part, const ActivityNameT
 void RankHistory::TakeActivity(const ActivityBatch& batch) {
   for (const ActivityFrame& frame : batch.frames) {
     for (const auto& kernel : frame.As<attach::KernelRecord>()) {
-      const int64_t end_ns = frame.base_ns + kernel.start + DurationOf(kernel);
+      const int64_t end_ns = frame.base_ns + kernel.start + BoundedDurationOf(kernel);
       last_kernel_ns_ = std::max(last_kernel_ns_, end_ns);
       if (!IsNamed(kernel.type, "AICPU", *batch.names, &aicpu_types_)) continue;
       HostSeconds::Sum* const second = host_.At(frame.base_ns + kernel.start);
       if (second == nullptr) continue;
-      second->aicpu_ms += Ms(DurationOf(kernel));
+      second->aicpu_ms += Ms(BoundedDurationOf(kernel));
       ++second->aicpu_kernels;
     }
     for (const auto& api : frame.As<attach::ApiRecord>()) {
       if (!IsNamed(api.name, "aclopCompileAndExecute", *batch.names, &compile_names_)) continue;
       HostSeconds::Sum* const second = host_.At(frame.base_ns + api.start);
       if (second == nullptr) continue;
-      second->compile_ms += Ms(DurationOf(api));
+      second->compile_ms += Ms(BoundedDurationOf(api));
       ++second->compilations;
     }
   }

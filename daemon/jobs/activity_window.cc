@@ -9,11 +9,6 @@ namespace {
 int64_t SecondOf(int64_t time_ns) { return time_ns / kNsPerSecond; }
 int64_t BeginOf(int64_t second) { return second * kNsPerSecond; }
 
-template <class Record>
-uint64_t DurationOf(const Record& record) {
-  return uint64_t{record.duration_high} << 32 | record.duration;
-}
-
 }  // namespace
 
 ActivityWindow::ActivityWindow(int64_t now_ns)

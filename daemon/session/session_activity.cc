@@ -31,8 +31,6 @@ class Ids {
   const ActivityNameTable& table_;
 };
 
-uint64_t Duration(uint32_t low, uint32_t high) { return uint64_t{high} << 32 | low; }
-
 constexpr ActivityFileId FileOfRecord(const attach::KernelRecord*) { return ActivityFileId::kKernel; }
 constexpr ActivityFileId FileOfRecord(const attach::CommunicationRecord*) {
   return ActivityFileId::kCommunication;
@@ -42,17 +40,17 @@ constexpr ActivityFileId FileOfRecord(const attach::MarkerRecord*) { return Acti
 constexpr ActivityFileId FileOfRecord(const attach::MemoryRecord*) { return ActivityFileId::kMemory; }
 
 StoredKernel Stored(const attach::KernelRecord& r, int64_t start, uint32_t process, const Ids& id) {
-  return {start,    Duration(r.duration, r.duration_high), r.correlation, r.stream,
+  return {start,    DurationOf(r), r.correlation, r.stream,
           id(r.name), id(r.type), r.thread, process, r.device, r.logical_device};
 }
 StoredCommunication Stored(const attach::CommunicationRecord& r, int64_t start, uint32_t process,
                            const Ids& id) {
-  return {start,    Duration(r.duration, r.duration_high),
+  return {start,    DurationOf(r),
           r.correlation, r.count, r.stream, id(r.name), id(r.communicator), id(r.algorithm),
           process,  r.bandwidth, r.device, r.logical_device, r.data_type, 0};
 }
 StoredApi Stored(const attach::ApiRecord& r, int64_t start, uint32_t process, const Ids& id) {
-  return {start,    Duration(r.duration, r.duration_high), r.correlation, r.thread,
+  return {start,    DurationOf(r), r.correlation, r.thread,
           id(r.name), process, r.level, 0};
 }
 StoredMarker Stored(const attach::MarkerRecord& r, int64_t start, uint32_t process, const Ids& id) {
@@ -60,7 +58,7 @@ StoredMarker Stored(const attach::MarkerRecord& r, int64_t start, uint32_t proce
           r.flag, r.source, r.device,   r.logical_device, 0};
 }
 StoredMemory Stored(const attach::MemoryRecord& r, int64_t start, uint32_t process, const Ids&) {
-  return {start,     Duration(r.duration, r.duration_high), r.correlation, r.bytes, r.address, r.stream, process,
+  return {start,     DurationOf(r), r.correlation, r.bytes, r.address, r.stream, process,
           r.operation, r.is_async, r.detail, r.device, r.logical_device};
 }
 

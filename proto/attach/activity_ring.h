@@ -148,6 +148,10 @@ struct MemoryRecord {
   uint16_t device;
   uint16_t logical_device;
 };
+template <class Record>
+constexpr uint64_t DurationOf(const Record& record) {
+  return uint64_t{record.duration_high} << 32 | record.duration;
+}
 // What the records after it were converted with.
 struct ClockRecord {
   int64_t real_ns;          // CLOCK_REALTIME and CLOCK_MONOTONIC_RAW at the same time
