@@ -6,9 +6,9 @@
 #include <system_error>
 
 #include "base/clock.h"
-#include "base/environment.h"
 #include "client/cli.h"
 #include "client/connection.h"
+#include "client/environment_variable.h"
 #include "client/grpc_api.h"
 #include "client/tls_files.h"
 

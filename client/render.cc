@@ -7,9 +7,9 @@
 #include <ctime>
 
 #include "base/clock.h"
-#include "base/environment.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "client/environment_variable.h"
 
 namespace profd::client {
 namespace {

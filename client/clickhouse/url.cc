@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/environment.h"
 #include "base/text.h"
+#include "client/environment_variable.h"
 #include "client/serve/web_server.h"
 
 namespace profd::client {

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <system_error>
 
-#include "base/environment.h"
 #include "base/text.h"
 #include "client/cli_message.h"
 #include "client/commands/export.h"
 #include "client/commands/export_parse.h"
+#include "client/environment_variable.h"
 #include "client/render.h"
 #include "client/signals.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/environment.h"
+#include "client/environment_variable.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/signals.h"

@@ -13,7 +13,7 @@
 #include <system_error>
 #include <vector>
 
-#include "base/environment.h"
+#include "client/environment_variable.h"
 
 namespace profd::lib {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/environment.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "client/environment_variable.h"
 
 namespace profd::lib {
 namespace {

@@ -10,7 +10,6 @@
 #include <string>
 #include <system_error>
 
-#include "base/environment.h"
 #include "base/text.h"
 #include "sim/app/job.h"
 #include "sim/app/machine.h"
@@ -102,9 +101,14 @@ int RunAll(const Job& job, const char* program, const char* job_path, const std:
   }
 }
 
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
 // Under the tuning tool; -1: it is off, and the bank that it left is applied.
 int TuneOrApplyBank(Job* job) {
-  const std::string mode(EnvironmentVariable("AOE_MODE")), bank(EnvironmentVariable("TUNE_BANK_PATH"));
+  const std::string mode = Variable("AOE_MODE"), bank = Variable("TUNE_BANK_PATH");
   Status status;
   if (mode.empty()) {
     if (bank.empty()) return -1;
@@ -117,7 +121,7 @@ int TuneOrApplyBank(Job* job) {
   } else if (mode != "1" && mode != "2") {
     status = InvalidArgument("AOE_MODE must be 1 or 2");
   } else {
-    TunerOptions options{mode == "1", std::string(EnvironmentVariable("ASCEND_WORK_PATH")), bank, EnvironmentVariable("REPEAT_TUNE") == "True"};
+    TunerOptions options{mode == "1", Variable("ASCEND_WORK_PATH"), bank, Variable("REPEAT_TUNE") == "True"};
     // Not from a literal: GCC 12 warns of it without reason where it optimizes (-Wrestrict).
     if (options.work_path.empty()) options.work_path = std::string(1, '.');
     ApplySettingsOfEnvironment("tune", [&options](std::string_view key, std::string_view value) {
