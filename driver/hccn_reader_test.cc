@@ -5,12 +5,12 @@
 
 #include <string>
 
+#include "base/testing/eventually.h"
 #include "driver/testing/script_tool.h"
 
 namespace profd {
 namespace {
 
-using testing::Eventually;
 using ::testing::HasSubstr;
 using testing::ScriptFolder;
 

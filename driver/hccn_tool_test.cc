@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/testing/eventually.h"
 #include "driver/testing/script_tool.h"
 
 namespace profd {
@@ -16,7 +17,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using testing::Eventually;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ScriptFolder;

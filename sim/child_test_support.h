@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/testing/eventually.h"
 
 namespace profd::sim {
 
@@ -95,15 +96,5 @@ class Library {
 };
 // A function of a library by its declaration: CALL(lib, aclrtSetDevice)(0).
 #define CALL(library, function) (library).Get<decltype(function)>(#function)
-
-// True as soon as the condition is; false after a minute.
-inline bool Eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
 
 }  // namespace profd::sim

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/testing/eventually.h"
 #include "base/testing/temp_dir.h"
 #include "client/libprofd/profd.h"
 #include "proto/attach/attach_protocol.h"
@@ -283,14 +284,6 @@ class LibprofdTest : public ::testing::Test {
   };
   static uint32_t PatienceMs() {
     return static_cast<uint32_t>(std::chrono::milliseconds(kPatience).count());
-  }
-  static bool Eventually(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
   static attach::Reply Reply(uint64_t seq, const std::string& session_id,
                              const std::string& state = "running") {

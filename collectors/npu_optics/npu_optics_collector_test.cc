@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "base/testing/eventually.h"
 #include "collectors/collector_list.h"
 #include "collectors/proc/testing/host_fixture.h"
 #include "driver/hccn_reader.h"
@@ -12,7 +13,6 @@
 namespace profd {
 namespace {
 
-using testing::Eventually;
 using testing::FakeHost;
 using testing::FakeRegistry;
 using ::testing::HasSubstr;

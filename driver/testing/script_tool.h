@@ -3,14 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "base/testing/temp_dir.h"
 
@@ -32,15 +29,5 @@ class ScriptFolder {
  private:
   TempDir root_;
 };
-
-// Waits for what another thread or process does; false only after half a minute.
-inline bool Eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 }  // namespace profd::testing

@@ -15,7 +15,6 @@
 namespace profd::lib::aclprof {
 namespace {
 
-using sim::Eventually;
 using sim::InChild;
 using sim::Library;
 using testing::HasSubstr;

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/testing/eventually.h"
 #include "client/libprofd/mspti/collector.h"
 #include "client/libprofd/mspti/mspti_abi.h"
 #include "client/libprofd/mspti/fake_mspti.h"
@@ -23,15 +24,6 @@ namespace profd::lib::mspti {
 
 // Generous: no test passes or fails by how long something took.
 inline constexpr std::chrono::seconds kPatience{60};
-
-inline bool Eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 // Takes all of a ring, without a daemon's distrust.
 class RingView {
