@@ -1,12 +1,8 @@
 """A training process's end of an activity ring (docs/internals.md), written by hand like attach_client's."""
 
-import ctypes
-import fcntl
-import mmap
-import os
 import struct
 
-from attach_client import F_ADD_SEALS, SEAL_GROW, SEAL_SHRINK, raw_ns
+from attach_client import SEAL_GROW, SEAL_SHRINK, SharedMemory, raw_ns
 
 MAGIC = 0x3156544341465250
 HEADER_BYTES = 4096
@@ -16,20 +12,11 @@ FRAME = struct.Struct("<IHHq")
 KERNEL_RECORD = struct.Struct("<IIIIQIIHHHH")
 
 
-class ActivityRing:
+class ActivityRing(SharedMemory):
     def __init__(self, data_bytes=1 << 20, seals=SEAL_SHRINK | SEAL_GROW):
-        self.fd = os.memfd_create("activity", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, HEADER_BYTES + data_bytes)
-        fcntl.fcntl(self.fd, F_ADD_SEALS, seals)
-        self.memory = mmap.mmap(self.fd, HEADER_BYTES + data_bytes)
+        super().__init__("activity", HEADER_BYTES + data_bytes, seals)
         struct.pack_into("<QIIQ", self.memory, 0, MAGIC, 1, 0, data_bytes)
         self.head = 0
-
-    def word(self, offset):
-        return struct.unpack_from("<Q", self.memory, offset)[0]
-
-    def set_word(self, offset, value):
-        ctypes.c_uint64.from_buffer(self.memory, offset).value = value
 
     def put_frame(self, frame_type, count, records, length=None, base_ns=None):
         """Without wrapping: a test writes less than a ring."""
@@ -54,7 +41,3 @@ class ActivityRing:
 
     def taken(self):
         return self.word(TAIL)
-
-    def close(self):
-        self.memory.close()
-        os.close(self.fd)

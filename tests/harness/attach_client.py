@@ -31,24 +31,14 @@ def raw_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
 
-class Ring:
-    """One producer's view of a mark ring. Not for several threads at once."""
+class SharedMemory:
+    """Memory of a ring that is handed to the daemon."""
 
-    def __init__(self, slots=256, seals=SEAL_SHRINK | SEAL_GROW, size=None, magic=MAGIC, version=1,
-                 claimed_slots=None):
-        self.slots = slots
-        size = HEADER_BYTES + slots * SLOT.size if size is None else size
-        self.fd = os.memfd_create("marks", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    def __init__(self, name, size, seals):
+        self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, size)
         fcntl.fcntl(self.fd, F_ADD_SEALS, seals)
         self.memory = mmap.mmap(self.fd, size)
-        struct.pack_into("<QII", self.memory, 0, magic, version,
-                         slots if claimed_slots is None else claimed_slots)
-        if size >= HEADER_BYTES + slots * SLOT.size:
-            for i in range(slots):
-                self.set_sequence(i, i)
-        self.tail = 0
-        self.dropped = 0
 
     def word(self, offset):
         return struct.unpack_from("<Q", self.memory, offset)[0]
@@ -56,6 +46,27 @@ class Ring:
     def set_word(self, offset, value):
         # One aligned store, as a producer makes it.
         ctypes.c_uint64.from_buffer(self.memory, offset).value = value
+
+    def close(self):
+        self.memory.close()
+        os.close(self.fd)
+
+
+class Ring(SharedMemory):
+    """One producer's view of a mark ring. Not for several threads at once."""
+
+    def __init__(self, slots=256, seals=SEAL_SHRINK | SEAL_GROW, size=None, magic=MAGIC, version=1,
+                 claimed_slots=None):
+        self.slots = slots
+        size = HEADER_BYTES + slots * SLOT.size if size is None else size
+        super().__init__("marks", size, seals)
+        struct.pack_into("<QII", self.memory, 0, magic, version,
+                         slots if claimed_slots is None else claimed_slots)
+        if size >= HEADER_BYTES + slots * SLOT.size:
+            for i in range(slots):
+                self.set_sequence(i, i)
+        self.tail = 0
+        self.dropped = 0
 
     def slot_at(self, position):
         return HEADER_BYTES + (position % self.slots) * SLOT.size
@@ -86,10 +97,6 @@ class Ring:
 
     def taken(self):
         return self.word(HEAD)
-
-    def close(self):
-        self.memory.close()
-        os.close(self.fd)
 
 
 class Client:
