@@ -258,7 +258,7 @@ class InstantGroup {
 
 // make_decoder of a collector whose channels all have the same decoder, made of the device or its id.
 template <class Decoder>
-std::unique_ptr<ChannelDecoder> MakeDecoderOf(const Host&, const DeviceInfo& device, uint32_t, SeriesRegistry& registry) {
+std::unique_ptr<ChannelDecoder> MakeDecoderOf(const DeviceInfo& device, uint32_t, SeriesRegistry& registry) {
   if constexpr (std::is_constructible_v<Decoder, const DeviceInfo&, SeriesRegistry&>) {
     return std::make_unique<Decoder>(device, registry);
   } else {

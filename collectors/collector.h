@@ -280,8 +280,7 @@ struct CollectorEntry {
   // Channel collectors: the channels to start on this device (only listed ones), ...
   std::vector<ChannelRequest> (*plan)(const DeviceInfo&, const ChannelOptions&) = nullptr;
   // ... and a decoder for one of them.
-  std::unique_ptr<ChannelDecoder> (*make_decoder)(const Host&, const DeviceInfo&, uint32_t channel,
-                                                  SeriesRegistry&) = nullptr;
+  std::unique_ptr<ChannelDecoder> (*make_decoder)(const DeviceInfo&, uint32_t channel, SeriesRegistry&) = nullptr;
   // Polled collectors.
   Result<std::unique_ptr<PolledCollector>> (*make_poller)(const Host&, const PollOptions&,
                                                           SeriesRegistry&) = nullptr;

@@ -169,7 +169,7 @@ class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {
 
 }  // namespace
 
-std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
+std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(const DeviceInfo& device, uint32_t channel,
                                                        SeriesRegistry& registry) {
   return std::make_unique<NetworkPortDecoder>(channel == abi::kChannelRoce ? "roce" : "nic", device.id, registry);
 }

@@ -8,7 +8,7 @@
 
 namespace profd {
 
-std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
+std::unique_ptr<ChannelDecoder> MakeNetworkPortDecoder(const DeviceInfo& device, uint32_t channel,
                                                        SeriesRegistry& registry);
 
 }  // namespace profd

@@ -86,7 +86,7 @@ class DatabaseReader {
     ReadTransfers(device);
     ReadActivity(device, only_device);
     ReadApis();
-    ReadFlows(device);
+    ReadFlows();
     ReadMemory(device);
     ReadEngineMemory(device);
     ReadDatabaseCounters(database_, where_, device, context_, &numbers_, rank_);
@@ -314,7 +314,7 @@ class DatabaseReader {
     return stacks;
   }
 
-  void ReadFlows(int) {
+  void ReadFlows() {
     const auto add = [this](const std::unordered_map<int64_t, uint32_t>& from, int64_t key, int64_t connection) {
       const auto caller = from.find(key);
       const auto launched = launches_.find(connection);

@@ -202,7 +202,7 @@ void OnBlock(benchmark::State& state) {
   Writer writer;
   router->Declare(0, kHbm, 0);
   router->Begin(0, kHbm,
-                FindCollector("hbm")->make_decoder(*bench.host, bench.devices[0], kHbm, store),
+                FindCollector("hbm")->make_decoder(bench.devices[0], kHbm, store),
                 TimeBase());
   for (int64_t i = 0; i < state.range(0); ++i) {
     std::shared_ptr<WriterSession> session = writer.Open();

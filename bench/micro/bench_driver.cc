@@ -31,7 +31,7 @@ void Decode(benchmark::State& state, const CollectorEntry* entry, uint32_t chann
   if (data.records == 0) return state.SkipWithError("the simulated chip has no such channel");
   Bench& bench = TheBench();
   MetricStore store;
-  auto decoder = entry->make_decoder(*bench.host, bench.devices[0], channel, store);
+  auto decoder = entry->make_decoder(bench.devices[0], channel, store);
   SampleBatch batch;
   TimeBase time;
   time.device_counter_hz = 50e6;

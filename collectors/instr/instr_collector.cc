@@ -62,8 +62,7 @@ class InstrDecoder final : public BinaryDecoder<InstrDecoder<kRecordSize>,
   void Reset() override {}
 };
 
-std::unique_ptr<ChannelDecoder> MakeInstrDecoder(const Host&, const DeviceInfo&, uint32_t channel,
-                                                 SeriesRegistry&) {
+std::unique_ptr<ChannelDecoder> MakeInstrDecoder(const DeviceInfo&, uint32_t channel, SeriesRegistry&) {
   if (abi::FindChannelFormat(channel)->record_size == abi::InstrRecordSize(0)) {
     return std::make_unique<InstrDecoder<abi::InstrRecordSize(0)>>();
   }

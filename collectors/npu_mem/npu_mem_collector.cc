@@ -124,7 +124,7 @@ std::vector<ChannelRequest> PlanNpuMem(const DeviceInfo& device, const ChannelOp
   return requests;
 }
 
-std::unique_ptr<ChannelDecoder> MakeNpuMemDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
+std::unique_ptr<ChannelDecoder> MakeNpuMemDecoder(const DeviceInfo& device, uint32_t channel,
                                                   SeriesRegistry& registry) {
   if (channel == abi::kChannelNpuModuleMem) {
     return std::make_unique<ModuleDecoder>(device.id, registry);

@@ -227,8 +227,7 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
 
 }  // namespace
 
-std::unique_ptr<ChannelDecoder> MakeSocProfileDecoder(const Host&, const DeviceInfo& device, uint32_t,
-                                                      SeriesRegistry& registry) {
+std::unique_ptr<ChannelDecoder> MakeSocProfileDecoder(const DeviceInfo& device, uint32_t, SeriesRegistry& registry) {
   return std::make_unique<SocProfileDecoder>(device, registry);
 }
 

@@ -9,7 +9,7 @@
 namespace profd {
 
 // CollectorEntry::make_decoder. Chips 15 and 16 lay out SIO and chip transfer differently.
-std::unique_ptr<ChannelDecoder> MakeSocProfileDecoder(const Host&, const DeviceInfo& device, uint32_t channel,
+std::unique_ptr<ChannelDecoder> MakeSocProfileDecoder(const DeviceInfo& device, uint32_t channel,
                                                       SeriesRegistry& registry);
 
 }  // namespace profd

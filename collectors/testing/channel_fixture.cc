@@ -72,8 +72,7 @@ TimeBase MakeTimeBase() {
 DecoderRig::DecoderRig(const CollectorEntry& entry, const DeviceInfo& device, uint32_t channel,
                        size_t registry_limit)
     : registry_(registry_limit) {
-  NoHost nothing;
-  decoder_ = entry.make_decoder(nothing.host, device, channel, registry_);
+  decoder_ = entry.make_decoder(device, channel, registry_);
 }
 
 DecoderRig::~DecoderRig() {

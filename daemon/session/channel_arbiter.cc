@@ -348,8 +348,7 @@ void ChannelArbiter::Start(Slot& slot, const ChannelRequest& request,
   time.channel_start_ns = slot.epoch->start_ns;
   deps_.router.BeginEpoch(dev, slot.channel, slot.epoch);
   deps_.router.Begin(dev, slot.channel,
-                     Collectors()[slot.collector].make_decoder(deps_.host, *device.info,
-                                                               slot.channel, deps_.store),
+                     Collectors()[slot.collector].make_decoder(*device.info, slot.channel, deps_.store),
                      time);
   for (Participant& part : slot.parts) PushEpoch(slot, part);
   ChannelStart start;

@@ -9,7 +9,6 @@
 #include "collectors/collector.h"
 #include "driver/abi/channels.h"
 #include "driver/chips.h"
-#include "driver/rooted_fs.h"
 #include "tests/fuzz/bounded_registry.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -52,10 +51,9 @@ TimeBase TakeTimeBase(fuzz::Input& input) {
   return time;
 }
 
-void Feed(const CollectorEntry& entry, const Host& host, const DeviceInfo& device, uint32_t channel,
-          const TimeBase& time, fuzz::Input input) {
+void Feed(const CollectorEntry& entry, const DeviceInfo& device, uint32_t channel, const TimeBase& time, fuzz::Input input) {
   fuzz::BoundedRegistry registry(kMaxSeries);
-  std::unique_ptr<ChannelDecoder> decoder = entry.make_decoder(host, device, channel, registry);
+  std::unique_ptr<ChannelDecoder> decoder = entry.make_decoder(device, channel, registry);
   if (decoder == nullptr) return;
   SampleBatch batch;
   while (!input.empty()) {
@@ -72,10 +70,6 @@ void Feed(const CollectorEntry& entry, const Host& host, const DeviceInfo& devic
 }  // namespace
 
 void fuzz::Run(Input input) {
-  static const ManualClock clock;
-  static const RootedFs nothing = RootedFs::OpenRoot(".").value();
-  const Host host{clock, nothing, nothing, nullptr, {}, 0};
-
   const abi::ChannelFormat& format =
       abi::kChannelFormats[input.TakeIndex(abi::kChannelFormats.size())];
   const ChipFacts& chip = kChips[input.TakeIndex(kChips.size())];
@@ -85,7 +79,7 @@ void fuzz::Run(Input input) {
   device.channels = {format.id};
   const TimeBase time = TakeTimeBase(input);
   for (const CollectorEntry* entry : CollectorsOf(format.id)) {
-    Feed(*entry, host, device, format.id, time, input);
+    Feed(*entry, device, format.id, time, input);
   }
 }
 
