@@ -121,4 +121,3 @@ PROFD_SIM_EXPORT size_t simAclReadLog(uint32_t device, profd::sim::acl::LogRecor
 // Everything that runs on a device, and what the application adds, as lines of JSON.
 PROFD_SIM_EXPORT int simAclTruth(const char* path);
 PROFD_SIM_EXPORT void simAclTruthLine(const char* json);
-PROFD_SIM_EXPORT void simAclControl(const char* settings);

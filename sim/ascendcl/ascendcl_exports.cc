@@ -77,9 +77,6 @@ class Runtime {
     const auto found = models_.find(id);
     return found == models_.end() ? nullptr : found->second.get();
   }
-  void Control(std::string_view text) {
-    ApplySettings(text, "ascendcl", [this](auto key, auto value) { return Apply(key, value); });
-  }
 
  private:
   Runtime() {
@@ -368,4 +365,3 @@ PROFD_SIM_EXPORT int simAclTruth(const char* path) {
   return Runtime::The().truth().Open(path) ? acl::kSuccess : acl::kInvalidParameter;
 }
 PROFD_SIM_EXPORT void simAclTruthLine(const char* json) { Runtime::The().truth().Write(json); }
-PROFD_SIM_EXPORT void simAclControl(const char* settings) { Runtime::The().Control(settings); }

@@ -12,11 +12,8 @@ inline constexpr char kLibrary[] = "libmsprofiler.so";
 
 enum Result : int {
   kInvalidParam = 100000,
-  kUninitialize = 100001,
   kRepeatInitialize = 100002,
-  kInvalidProfilingConfig = 100010,
   kProfAlreadyRun = 100042,
-  kProfNotRun = 100043,
   kProfApiConflict = 148047,
   kFeatureUnsupported = 200006,
   kProfModulesUnsupported = 200007,
