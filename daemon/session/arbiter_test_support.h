@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/eventually.h"
 #include "daemon/session/channel_arbiter.h"
 #include "driver/rooted_fs.h"
 #include "driver/testing/scripted_hal.h"
@@ -102,8 +103,7 @@ class ArbiterTest : public ::testing::Test {
     return OnControl([&] { return arbiter_->AnswerOf(claim); });
   }
   void AwaitRunning(ChannelArbiter::ClaimId claim) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (Answer(claim).state != v1::Outcome::RESULT_RUNNING) ASSERT_LT(std::chrono::steady_clock::now(), end);
+    ASSERT_TRUE(Eventually([&] { return Answer(claim).state == v1::Outcome::RESULT_RUNNING; }));
   }
   // Starts and stops only, in order.
   std::vector<std::string> DriverCalls() {

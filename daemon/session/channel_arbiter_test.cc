@@ -59,11 +59,10 @@ TEST_F(ArbiterTest, BusyChannelIsSaidAndTriedAgain) {
   EXPECT_EQ(Answer(claim).state, v1::Outcome::RESULT_BUSY);
   EXPECT_THAT(Answer(claim).detail, HasSubstr("another process"));
   hal_.Code(Call::kStart, 0);
-  auto end = std::chrono::steady_clock::now() + kPatience;
-  while (Answer(claim).state != v1::Outcome::RESULT_RUNNING) {
+  ASSERT_TRUE(Eventually([&] {
     OnControl([&] { arbiter_->Tick(); });
-    ASSERT_LT(std::chrono::steady_clock::now(), end);
-  }
+    return Answer(claim).state == v1::Outcome::RESULT_RUNNING;
+  }));
   Release(claim);
 }
 
@@ -246,8 +245,7 @@ TEST_F(ArbiterDumpTest, ALateSubscriberGetsTheLastChanges) {
     }
     const uint64_t blocks = router_.ProgressOf(0, 132).blocks;
     hal_.Data(0, 132, bytes);
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (router_.ProgressOf(0, 132).blocks == blocks) ASSERT_LT(std::chrono::steady_clock::now(), end);
+    ASSERT_TRUE(Eventually([&] { return router_.ProgressOf(0, 132).blocks != blocks; }));
   };
   constexpr uint32_t kClock = records::LpmRecord::kFrequencyMhz;
   constexpr uint32_t kVoltage = records::LpmRecord::kAicoreMillivolts;
