@@ -76,7 +76,7 @@ std::string OutputFolder(std::string_view options_json) {
     folder = options["output"].get<std::string>();
   }
   if (folder.empty()) {
-    const std::string work = EnvironmentVariable("ASCEND_WORK_PATH");
+    const std::string work(EnvironmentVariable("ASCEND_WORK_PATH"));
     if (work.empty()) return {};
     folder = work + "/profiling_data";
   }
