@@ -68,7 +68,7 @@ std::map<int, uint64_t> ChannelPump::PollErrors() const {
 
 PumpStats ChannelPump::stats() const {
   MutexLock lock(core_->guard_mutex);
-  return {.polls = core_->polls.load(std::memory_order_relaxed), .hits = core_->hits.load(std::memory_order_relaxed),
+  return {.polls = core_->polls.load(std::memory_order_relaxed),
           .foreign_hits = core_->foreign_hits.load(std::memory_order_relaxed),
           .threads_started = core_->threads_started, .threads_abandoned = core_->abandoned,
           .running = core_->active != nullptr};

@@ -36,8 +36,7 @@ struct PumpOptions {
 
 struct PumpStats {
   uint64_t polls = 0;
-  uint64_t hits = 0;          // pairs the driver reported
-  uint64_t foreign_hits = 0;  // of these, pairs that are not registered
+  uint64_t foreign_hits = 0;  // pairs that the driver reported and that are not registered
   uint64_t threads_started = 0;
   int threads_abandoned = 0;  // stuck right now
   bool running = false;       // false: too many threads are stuck; nothing is read

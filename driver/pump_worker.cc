@@ -120,7 +120,6 @@ void PumpWorker::Dispatch(int got) {
   error_backoff_ns_ = options.min_backoff_ns;
   Visited visited;
   if (got > 0) {
-    core_->hits.fetch_add(static_cast<uint64_t>(got), std::memory_order_relaxed);
     visited = ReadPairs(std::span(slots_).first(static_cast<size_t>(got)));
     if (!GoOn()) return;
   }

@@ -49,7 +49,7 @@ struct PumpCore final : PumpAlarm {
   const std::shared_ptr<const HalLibrary> hal;
   const std::shared_ptr<ChannelTable> table;
   const PumpOptions options;
-  std::atomic<uint64_t> polls{0}, hits{0}, foreign_hits{0};
+  std::atomic<uint64_t> polls{0}, foreign_hits{0};
 
   CondVar wake;
   Mutex mutex;

@@ -60,7 +60,6 @@ struct FeedCounters {
   std::atomic<uint64_t> bytes{0};
   std::atomic<uint64_t> thinned_records{0};
   std::atomic<uint64_t> readings{0};       // of a polled collector, without error
-  std::atomic<uint64_t> aged_records{0};  // of those written, removed again by a limit
 };
 
 // What one session wants of one channel of one device, or of one collector's host files.

@@ -256,7 +256,6 @@ void WriterSession::CountAged() {
         if (wish.device != aged.device || wish.channel != aged.channel) continue;
         if (aged.channel == 0 && wish.collector != aged.collector) continue;
         collector = wish.collector;
-        feed->counters_.aged_records.fetch_add(aged.records, std::memory_order_relaxed);
         break;
       }
     }
