@@ -45,3 +45,22 @@ private_download() {
     die "cannot download the packages for $architecture"
   }
 }
+
+# make_root SUITE FOLDER PACKAGES [LINES]: a Debian system with these packages (a,b,c), unpacked; from the machine's
+# own mirror or that of LINES. A partial one is never taken for complete. With lib/common.sh.
+make_root() {
+  local suite=$1 folder=$2 packages=$3 half=$2.half lines
+  lines=${4:-$(mirror_lines "")}
+  [ -n "$lines" ] || skip "apt knows no mirror of Debian here (is this Debian? has apt-get update run?)"
+  rm -rf "$half"
+  say "$suite: fetching a base system (once; $(tr , ' ' <<<"$packages" | wc -w) packages and what they need)"
+  # shellcheck disable=SC2086  # each line is one argument
+  if ! (IFS=$'\n'; exec mmdebstrap --quiet --variant=minbase --mode=root --include="$packages" \
+    "$suite" "$half" $lines) >"$folder.log" 2>&1; then
+    tail -5 "$folder.log" >&2
+    rm -rf "$half"
+    skip "mmdebstrap could not make $suite (above: its last words)"
+  fi
+  rm -rf "$folder"
+  mv "$half" "$folder"
+}

@@ -16,6 +16,12 @@ die() {
   exit 1
 }
 
+# skip TEXT...: reports why this cannot be done here and ends the script.
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
 # need_value OPTION COUNT: an option that takes a value must have one.
 need_value() {
   [ "$2" -ge 2 ] || { printf '%s: %s needs a value; see --help\n' "$(basename "$0")" "$1" >&2; exit 2; }
