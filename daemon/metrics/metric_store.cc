@@ -58,8 +58,8 @@ std::vector<prometheus::ClientMetric::Label> Joined(
 
 }  // namespace
 
-std::string_view LabelOf(const SeriesValue& series, std::string_view name) {
-  for (const auto& [label, value] : *series.labels) {
+std::string_view LabelOf(std::span<const std::pair<std::string, std::string>> labels, std::string_view name) {
+  for (const auto& [label, value] : labels) {
     if (label == name) return value;
   }
   return {};

@@ -50,8 +50,9 @@ struct SeriesValue {
   std::vector<prometheus::ClientMetric::Label>* joined;
 };
 
-// Lives as long as the series' labels. Empty: it has no such label.
-std::string_view LabelOf(const SeriesValue& series, std::string_view name);
+// Lives as long as the labels. Empty: there is no such label.
+std::string_view LabelOf(std::span<const std::pair<std::string, std::string>> labels, std::string_view name);
+inline std::string_view LabelOf(const SeriesValue& series, std::string_view name) { return LabelOf(*series.labels, name); }
 
 class MetricStore final : public SeriesRegistry {
  public:

@@ -64,14 +64,14 @@ struct Cell {
 std::string ModelName(const Labels& info) {
   constexpr std::string_view kType = "Ascend";
   constexpr std::string_view kTypeInName = "Ascend950";
-  std::string_view name = LabelValue(info, "chip_name");
+  std::string_view name = LabelOf(info, "chip_name");
   if (name.empty()) return {};
   std::string_view type;
   if (name.starts_with(kType)) {
     type = kType;
     if (!name.starts_with(kTypeInName)) name.remove_prefix(kType.size());
   }
-  return fmt::format("{}-{}-{}", name, type, LabelValue(info, "chip_version"));
+  return fmt::format("{}-{}-{}", name, type, LabelOf(info, "chip_version"));
 }
 
 // What stands in namespace, pod_name and container_name of a chip that has these containers.
@@ -109,7 +109,7 @@ void FillLabels(Chip* chip) {
   chip->labels = {{"id", chip->npu},
                   {"model_name", ModelName(info)},
                   {"vdie_id", chip->uuid},
-                  {"pcie_bus_info", UpperCase(LabelValue(info, "pci_bus_id"))},
+                  {"pcie_bus_info", UpperCase(LabelOf(info, "pci_bus_id"))},
                   {"namespace", shown.name_space},
                   {"pod_name", shown.pod},
                   {"container_name", shown.name}};
@@ -150,7 +150,7 @@ int Scrape::ChipOf(const Labels& labels) {
   const std::string& npu = labels[0].second;
   auto chip = std::ranges::find(chips_, npu, &Chip::npu);
   if (chip == chips_.end()) {
-    chips_.push_back({npu, {}, std::string(LabelValue(labels, "uuid")), {}, {}});
+    chips_.push_back({npu, {}, std::string(LabelOf(labels, "uuid")), {}, {}});
     return static_cast<int>(chips_.size()) - 1;
   }
   return static_cast<int>(chip - chips_.begin());
@@ -161,7 +161,7 @@ void Scrape::Take(const SeriesValue& series) {
   static constexpr MetricId kInfo = MetricByName("atlas_npu_info");
   static constexpr MetricId kContainer = MetricByName("atlas_npu_container_info");
   const Labels& labels = *series.labels;
-  const auto text = [&](std::string_view name) { return std::string(LabelValue(labels, name)); };
+  const auto text = [&](std::string_view name) { return std::string(LabelOf(labels, name)); };
   if (series.metric == kDriver) dcmi_version_ = text("dcmi_version");
   if (series.metric == kInfo || series.metric == kContainer) {
     const int index = ChipOf(labels);
@@ -197,7 +197,7 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
       *value = source.scale;
       return series.value == 0;
     case NpuExporterValue::kCode: {
-      std::string_view text = LabelValue(*series.labels, "code");
+      std::string_view text = LabelOf(*series.labels, "code");
       if (text.starts_with("0x")) text.remove_prefix(2);
       uint64_t code = 0;
       auto end = std::from_chars(text.data(), text.data() + text.size(), code, 16);
@@ -205,7 +205,7 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
       return end.ec == std::errc() && end.ptr == text.data() + text.size();
     }
     case NpuExporterValue::kPerSecond: {
-      const std::string key = fmt::format("{}\x1f{}", reader.row, LabelValue(*series.labels, "npu"));
+      const std::string key = fmt::format("{}\x1f{}", reader.row, LabelOf(*series.labels, "npu"));
       const double rate = rates_->Note(key, series.time_ns, series.value);
       *value = Scaled(rate, source.scale);
       return rate >= 0;
@@ -223,7 +223,7 @@ bool Scrape::Value(const Reader& reader, const SeriesValue& series, double* valu
 bool Scrape::Number(const Reader& reader, const Labels& labels, Cell* cell) const {
   const NpuExporterRow& row = NpuExporterTable()[reader.row];
   if (row.number.empty()) return true;
-  return ParseNumber(LabelValue(labels, row.number), &cell->number) &&
+  return ParseNumber(LabelOf(labels, row.number), &cell->number) &&
          cell->number >= reader.name.first && cell->number <= reader.name.last;
 }
 
@@ -234,7 +234,7 @@ void Scrape::TakeCell(const Reader& reader, const SeriesValue& series) {
   cell.row = reader.row;
   cell.rank = reader.rank;
   if (!Number(reader, labels, &cell) || !Value(reader, series, &cell.value)) return;
-  const auto text = [&](std::string_view name) { return std::string(LabelValue(labels, name)); };
+  const auto text = [&](std::string_view name) { return std::string(LabelOf(labels, name)); };
   cell.chip = ChipOf(labels);
   switch (row.labels) {
     case NpuExporterLabels::kProcess:
@@ -255,7 +255,7 @@ void Scrape::TakeCell(const Reader& reader, const SeriesValue& series) {
       break;
     case NpuExporterLabels::kProduct:
       // Elsewhere npu-exporter does not ask for it.
-      if (LabelValue(labels, "chip_name").find("310P") == std::string_view::npos) return;
+      if (LabelOf(labels, "chip_name").find("310P") == std::string_view::npos) return;
       break;
     default:
       break;
@@ -338,10 +338,10 @@ std::vector<ClientMetric::Label> Scrape::LabelsOf(const Cell& cell) const {
       labels[1].name = "name";
       break;
     case NpuExporterLabels::kSerial:
-      labels.push_back({"serial_number", std::string(LabelValue(chip.info, "serial"))});
+      labels.push_back({"serial_number", std::string(LabelOf(chip.info, "serial"))});
       break;
     case NpuExporterLabels::kProduct:
-      labels.push_back({"product_type", std::string(LabelValue(chip.info, "model"))});
+      labels.push_back({"product_type", std::string(LabelOf(chip.info, "model"))});
       break;
     case NpuExporterLabels::kProcess: {
       const Container* container = ContainerOf(chip, cell.extra[1]);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
 
 namespace profd {
 namespace {
@@ -41,16 +42,9 @@ std::vector<std::vector<NpuExporterReader>> MakeReaders() {
 
 }  // namespace
 
-std::string_view LabelValue(const NpuExporterSeriesLabels& labels, std::string_view name) {
-  for (const auto& [label, value] : labels) {
-    if (label == name) return value;
-  }
-  return {};
-}
-
 bool NpuExporterReader::Matches(const NpuExporterSeriesLabels& labels) const {
   return std::ranges::all_of(conditions, [&](const auto& condition) {
-    const std::string_view have = LabelValue(labels, condition.first);
+    const std::string_view have = LabelOf(labels, condition.first);
     if (condition.second == "/") return have.find('/') != have.npos;
     if (condition.second == "!/") return have.find('/') == have.npos;
     return have == condition.second;

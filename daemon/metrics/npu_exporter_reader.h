@@ -15,9 +15,6 @@ namespace profd {
 
 using NpuExporterSeriesLabels = std::vector<std::pair<std::string, std::string>>;
 
-// Empty when there is no such label.
-std::string_view LabelValue(const NpuExporterSeriesLabels& labels, std::string_view name);
-
 // One source of one row.
 struct NpuExporterReader {
   uint16_t row = 0;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "collectors/metric_table.h"
+#include "daemon/metrics/metric_store.h"
 
 namespace profd {
 namespace {
@@ -18,15 +19,6 @@ constexpr size_t kStepsKept = 64;
 constexpr size_t kStepsNeeded = 8;
 // A fault that is away for a sample or two is still the same fault.
 constexpr int64_t kFaultForgottenNs = 60 * kNsPerSecond;
-
-using Labels = std::span<const std::pair<std::string, std::string>>;
-
-std::string_view LabelOf(Labels labels, std::string_view name) {
-  for (const auto& [key, value] : labels) {
-    if (key == name) return value;
-  }
-  return {};
-}
 
 bool Matches(const Trigger& trigger, const SeriesSample& sample) {
   if (trigger.kind != TriggerKind::kThreshold || trigger.metric != sample.metric) return false;
