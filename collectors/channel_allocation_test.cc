@@ -4,10 +4,9 @@
 
 #include <array>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "base/testing/temp_dir.h"
 #include "collectors/collector.h"
 #include "collectors/proc/testing/count_allocations.h"
 #include "collectors/testing/channel_fixture.h"
@@ -42,8 +41,7 @@ constexpr auto kCaptures = std::to_array<Capture>({
 TEST(ChannelDecoders, AllocateNothingOnceTheirSeriesAreKnown) {
   for (const Capture& capture : kCaptures) {
     SCOPED_TRACE(capture.name);
-    std::ifstream file(std::string("collectors/") + capture.name + ".in", std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const std::string bytes = ReadText(std::string("collectors/") + capture.name + ".in");
     ASSERT_FALSE(bytes.empty());
     const CollectorEntry* entry = FindCollector(capture.collector);
     ASSERT_NE(entry, nullptr);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "dump/verify_test_support.h"
 
@@ -255,8 +254,7 @@ TEST_F(VerifyTest, ACountThatIsWrongIsFound) {
   Write(0, 200);
   Finish(200);
   const std::string path = path_ + "/profd_manifest.json";
-  std::ifstream in(path);
-  std::string text(std::istreambuf_iterator<char>(in), {});
+  std::string text = ReadText(path);
   const std::string right = "\"records\": 1600";
   ASSERT_NE(text.find(right), std::string::npos);
   text.replace(text.find(right), right.size(), "\"records\": 1605");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/rules/slowest_rank.h"
 #include "analysis/views/views.h"
 #include "base/text.h"
 
@@ -50,11 +51,8 @@ Times TimesOf(const Run& run) {
 }
 
 // The median: a first step with compilation in it decides nothing.
-std::optional<double> Median(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  std::ranges::sort(values);
-  const size_t half = values.size() / 2;
-  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
+std::optional<double> Median(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(MedianOf(values));
 }
 
 // As in result files.

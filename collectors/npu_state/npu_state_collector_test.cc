@@ -3,10 +3,9 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
+#include "base/testing/temp_dir.h"
 #include "collectors/collector_list.h"
 #include "collectors/npu_state/npu_state_test_support.h"
 
@@ -93,11 +92,9 @@ TEST_F(NpuStateTest, FirstTickReadsEverythingInBaseUnits) {
   Start(1);
   std::vector<std::string> lines = Lines(PollAt(0), "atlas_");
   EXPECT_TRUE(last.ok());
-  std::ifstream file("collectors/npu_state/testdata/910b.expected");
-  std::stringstream expected;
-  expected << file.rdbuf();
-  ASSERT_FALSE(expected.str().empty());
-  EXPECT_EQ(lines, Lines(expected.str()));
+  const std::string expected = ReadText("collectors/npu_state/testdata/910b.expected");
+  ASSERT_FALSE(expected.empty());
+  EXPECT_EQ(lines, Lines(expected));
 }
 
 // Vendors' drivers have an entry for each wired link, with the mode of the lanes beside them.

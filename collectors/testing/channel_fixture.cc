@@ -1,10 +1,10 @@
 #include "collectors/testing/channel_fixture.h"
 
 #include <algorithm>
-#include <fstream>
 #include <random>
 #include <sstream>
 
+#include "base/testing/temp_dir.h"
 #include "driver/abi/channels.h"
 #include "driver/chips.h"
 
@@ -12,11 +12,8 @@ namespace profd::testing {
 namespace {
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream file("collectors/" + path, std::ios::binary);
-  EXPECT_TRUE(file) << "no collectors/" << path;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  EXPECT_TRUE(std::filesystem::exists("collectors/" + path)) << "no collectors/" << path;
+  return ReadText("collectors/" + path);
 }
 
 std::string SortLines(const std::string& text) {

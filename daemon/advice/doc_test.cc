@@ -3,19 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
+#include "base/testing/temp_dir.h"
 #include "daemon/advice/check_ids.h"
 #include "daemon/advice/checks.h"
 
 namespace profd {
 namespace {
 
-std::string Document() {
-  std::ifstream file(PROFD_SOURCE_DIR "/docs/jobs.md");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string Document() { return ReadText(PROFD_SOURCE_DIR "/docs/jobs.md"); }
 
 std::string ChecksTable() {
   std::string text = "| check | looks for | needs |\n|---|---|---|\n";

@@ -4,11 +4,10 @@
 
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <future>
-#include <iterator>
 #include <thread>
 
+#include "base/testing/temp_dir.h"
 #include "daemon/data/channel_router.h"
 #include "daemon/data/host_file_buffer.h"
 #include "daemon/data/testing/test_dump.h"
@@ -73,10 +72,7 @@ class JoinTest : public ::testing::Test {
     router_.OnBlock(std::move(builder).Finish(info, size));
   }
   Manifest Finish() { return FinishTestDump(*session_); }
-  std::string File(const std::string& name) {
-    std::ifstream in(path_ + "/" + name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string File(const std::string& name) { return ReadText(path_ + "/" + name); }
   // The 64-bit words at `offset` of the records of the channel's file.
   std::vector<uint64_t> Words(uint32_t channel, size_t offset) {
     std::string data = File(channel == kHbm ? "device_0/data/hbm.data.0.slice_0"

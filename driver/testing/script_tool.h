@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -21,10 +19,7 @@ class ScriptFolder {
     std::filesystem::permissions(path, std::filesystem::perms{0755});
     return path;
   }
-  std::string Read(std::string_view name) const {
-    std::ifstream file(Path(name));
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string Read(std::string_view name) const { return ReadText(Path(name)); }
 
  private:
   TempDir root_;
