@@ -417,13 +417,7 @@ constexpr std::array<TableSpec, kTableCount> kTables = {{
     {TableId::kMemory, "memory", kMemoryColumns},
 }};
 
-constexpr bool InOrder() {
-  for (size_t i = 0; i < kTables.size(); ++i) {
-    if (static_cast<size_t>(kTables[i].id) != i) return false;
-  }
-  return true;
-}
-static_assert(InOrder());
+static_assert(AreInOrder(kTables));
 
 }  // namespace
 

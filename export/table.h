@@ -91,6 +91,15 @@ struct TableSpec {
 // One MB/s of the vendor's, in bytes per second.
 inline constexpr double kMega = 1048576.0;
 
+// Each stands at the place of its id.
+template <class List>
+constexpr bool AreInOrder(const List& list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (static_cast<size_t>(list[i].id) != i) return false;
+  }
+  return true;
+}
+
 std::span<const TableSpec> Tables();
 const TableSpec& TableOf(TableId id);
 // Null if there is none.

@@ -295,13 +295,7 @@ constexpr TableLayout kSioLayoutV6 = {TableId::kSio, Vendor("SIO", 28), kSioV6, 
 constexpr TableLayout kChipTransLayoutV6 = {TableId::kChipTrans, Vendor("Stars Chip Trans", 26),
                                             kChipTransV6};
 
-constexpr bool InOrder() {
-  for (size_t i = 0; i < kLayouts.size(); ++i) {
-    if (static_cast<size_t>(kLayouts[i].id) != i) return false;
-  }
-  return true;
-}
-static_assert(InOrder());
+static_assert(AreInOrder(kLayouts));
 
 constexpr auto kUtilizationColumns = std::to_array<Column>({
     {"core", ColumnType::kKey},
