@@ -1,5 +1,6 @@
 #include "daemon/session/session_clocks.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace profd {
@@ -8,6 +9,8 @@ namespace {
 constexpr int64_t kIntervalNs = 300 * kNsPerSecond;
 // While a device's clocks could not be read at all.
 constexpr int64_t kRetryNs = 5 * kNsPerSecond;
+// Of its age, a session's manifest has no two pairs closer than this part: some 100 for each time that the age triples.
+constexpr int64_t kPartOfAge = 100;
 
 }  // namespace
 
@@ -91,7 +94,9 @@ void SessionClocks::Tick(const std::vector<int>& devices, const std::shared_ptr<
   const int64_t now_ns = deps_.clock.MonotonicRawNs();
   if (now_ns < next_ns_) return;
   next_ns_ = now_ns + PauseNs();
-  ReadAgain(devices, "periodic", dump_or_null, [] {});
+  const bool kept = now_ns >= next_kept_ns_ || !unread_.empty();
+  if (kept) next_kept_ns_ = now_ns + std::max(kIntervalNs, (now_ns - start_raw_ns_) / kPartOfAge);
+  ReadAgain(devices, "periodic", kept ? dump_or_null : nullptr, [] {});
 }
 
 void SessionClocks::Add(int device, const Result<ClockPair>& pair) {

@@ -44,7 +44,7 @@ class SessionClocks final : public std::enable_shared_from_this<SessionClocks> {
   // What is read goes into the manifest of the dump; `when`: as it is called there.
   void ReadAgain(const std::vector<int>& devices, const char* when, std::shared_ptr<WriterSession> dump_or_null,
                  std::function<void()> done);
-  // While the session runs: reads them again when it is time.
+  // While the session runs: reads them again when it is time. The longer it has run, the fewer of them go into the manifest.
   void Tick(const std::vector<int>& devices, const std::shared_ptr<WriterSession>& dump_or_null);
   // The clocks of a device that comes later.
   void Add(int device, const Result<ClockPair>& pair);
@@ -76,6 +76,7 @@ class SessionClocks final : public std::enable_shared_from_this<SessionClocks> {
   std::map<int, ClockPair> pairs_;
   std::set<int> unread_;  // devices whose clocks could not be read so far
   int64_t next_ns_ = 0;
+  int64_t next_kept_ns_ = 0;  // no pair goes into the manifest before
 };
 
 }  // namespace profd

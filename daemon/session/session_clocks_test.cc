@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "daemon/data/testing/test_dump.h"
 #include "daemon/session/testing/session_manager_fixture.h"
 #include "driver/device_control.h"
 
@@ -125,6 +129,31 @@ TEST_F(SessionClocksTest, WhatIsReadAtTheStartStays) {
   TickClocks();
   EXPECT_TRUE(AwaitDeviceNs(9000));
   EXPECT_EQ(clocks_->Of(0)->device_ns, 7000);
+}
+
+// A week has 2016 times five minutes.
+TEST_F(SessionClocksTest, AManifestDoesNotGrowWithEachPair) {
+  std::string path;
+  const std::shared_ptr<WriterSession> dump = OpenTestDump(writer_, &path, {0});
+  clocks_->Begin();
+  DeviceNs(1);
+  ReadFirst({0});
+  for (int64_t n = 2; n <= 2017; ++n) {
+    clock_.Advance(300 * kNsPerSecond);
+    DeviceNs(n);
+    clocks_->Tick({0}, dump);
+    ASSERT_TRUE(AwaitDeviceNs(n));
+  }
+  std::vector<int64_t> ages;
+  for (const ManifestClock& pair : FinishTestDump(*dump).clocks) {
+    if (std::string_view(pair.when) == "periodic") ages.push_back((pair.clocks.host_ns - clocks_->start_raw_ns()) / kNsPerSecond);
+  }
+  // All of the first 100 times five minutes, then one in at least a hundredth of the age.
+  ASSERT_GT(ages.size(), 100u);
+  EXPECT_EQ(ages[99], 100 * 300);
+  EXPECT_LT(ages.size(), 100u + 100 * 3.1);
+  for (size_t i = 100; i < ages.size(); ++i) EXPECT_GE(ages[i] - ages[i - 1], std::max<int64_t>(300, ages[i - 1] / 100));
+  EXPECT_GE(ages.back(), 2016 * 300 * 98 / 100);
 }
 
 TEST_F(SessionClocksTest, WhatCannotBeReadIsTriedAgainSoon) {
