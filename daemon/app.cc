@@ -211,6 +211,7 @@ void App::Impl::EverySecond() {
   retention->Tick();
   archive->Tick();
   jobs->Tick();
+  rpc->CheckPath();
   if (attribution != nullptr) attribution->Tick();
   if (recorder != nullptr) recorder->Tick();
   if (advisor != nullptr) advisor->Tick();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
 #include "daemon/rpc/unix_listener.h"
 
 namespace profd {
@@ -32,12 +30,6 @@ constexpr size_t kMaxRefused = 64;
 constexpr int kMaxLastPackets = 256;
 
 int OpenPidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
-
-std::optional<FileId> FileAt(const std::string& path) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return std::nullopt;
-  return FileId(info.st_dev, info.st_ino);
-}
 
 std::vector<UniqueFd> TakeDescriptors(msghdr* message) {
   std::vector<UniqueFd> taken;
@@ -61,13 +53,14 @@ struct AttachServer::Packet {
   std::vector<UniqueFd> descriptors;
 };
 
-AttachServer::AttachServer(const AttachServerOptions& options, Strand& control, const Clock& clock,
+AttachServer::AttachServer(const AttachServerOptions& options, UnixListener listener, Strand& control, const Clock& clock,
                            Handler& handler)
     : options_(options),
       control_(control),
       clock_(clock),
       handler_(handler),
       dispose_([](UniqueFd) {}),
+      listener_(std::move(listener)),
       buffer_(attach::kMaxPacket + 1, '\0'),
       admin_(GroupId(options.admin_group)),
       max_attached_(options.max_attached) {}
@@ -75,18 +68,14 @@ AttachServer::AttachServer(const AttachServerOptions& options, Strand& control, 
 Result<std::unique_ptr<AttachServer>> AttachServer::Listen(const AttachServerOptions& options,
                                                            Strand& control, const Clock& clock,
                                                            Handler& handler, std::string* warning) {
-  Result<UniqueFd> listener = ListenUnix({options.path, options.group, SOCK_SEQPACKET}, warning);
+  Result<UnixListener> listener = UnixListener::Listen("attach", {options.path, options.group, SOCK_SEQPACKET}, warning);
   if (!listener.ok()) return listener.status();
-  std::unique_ptr<AttachServer> server(
-      new AttachServer(options, control, clock, handler));
-  server->listener_ = std::move(listener).value();
-  server->bound_ = FileAt(options.path);
-  return server;
+  return std::unique_ptr<AttachServer>(new AttachServer(options, std::move(listener).value(), control, clock, handler));
 }
 
 void AttachServer::Start() {
   strand_.Post([this] {
-    incoming_.emplace(strand_, listener_.get());
+    incoming_.emplace(strand_, listener_.fd());
     accept_again_.emplace(strand_);
     Accept();
   });
@@ -100,8 +89,7 @@ void AttachServer::Stop() {
   incoming_.reset();
   accept_again_.reset();
   links_.clear();
-  listener_.Reset();
-  if (FileAt(options_.path) == bound_) ::unlink(options_.path.c_str());
+  listener_.Close();
 }
 
 void AttachServer::SetDisposer(std::function<void(UniqueFd)> dispose) {
@@ -110,27 +98,13 @@ void AttachServer::SetDisposer(std::function<void(UniqueFd)> dispose) {
 
 void AttachServer::CheckPath() {
   strand_.Post([this] {
-    if (incoming_ && FileAt(options_.path) != bound_) ListenAgain();
+    if (!incoming_ || !listener_.lost()) return;
+    incoming_.reset();
+    listener_.BindAgain();
+    incoming_.emplace(strand_, listener_.fd());
+    accept_again_->Cancel();
+    Accept();
   });
-}
-
-void AttachServer::ListenAgain() {
-  std::string warning;
-  Result<UniqueFd> listener = ListenUnix({options_.path, options_.group, SOCK_SEQPACKET}, &warning);
-  if (!listener.ok()) {
-    if (std::exchange(lost_, listener.status().message()) == listener.status().message()) return;
-    log::Error("the attach socket was removed or replaced, and cannot be bound again: no process can attach",
-               {{"path", options_.path}, {"why", lost_}});
-    return;
-  }
-  lost_.clear();
-  incoming_.reset();
-  listener_ = std::move(listener).value();
-  bound_ = FileAt(options_.path);
-  incoming_.emplace(strand_, listener_.get());
-  accept_again_->Cancel();
-  Accept();
-  log::Warning("the attach socket was removed or replaced; bound again", {{"path", options_.path}, {"problem", warning}});
 }
 
 void AttachServer::Configure(const std::string& admin_group, size_t max_attached) {
@@ -194,7 +168,7 @@ void AttachServer::Accept() {
 
 void AttachServer::AcceptSome() {
   for (int i = 0; i < kAcceptBatch; ++i) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd fd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.valid()) {
       Admit(std::move(fd));
     } else if (errno != EINTR && errno != ECONNABORTED) {

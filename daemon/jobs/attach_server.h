@@ -3,8 +3,6 @@
 // that all of its state belongs to. docs/internals.md
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -12,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -20,11 +17,10 @@
 #include "daemon/jobs/activity_reader.h"
 #include "daemon/jobs/attach_link.h"
 #include "daemon/jobs/ring_reader.h"
+#include "daemon/rpc/unix_listener.h"
 #include "proto/attach/attach_protocol.h"
 
 namespace profd {
-
-using FileId = std::pair<dev_t, ino_t>;
 
 struct AttachServerOptions {
   std::string path;
@@ -98,10 +94,9 @@ class AttachServer {
 
  private:
   struct Packet;
-  AttachServer(const AttachServerOptions& options, Strand& control, const Clock& clock,
+  AttachServer(const AttachServerOptions& options, UnixListener listener, Strand& control, const Clock& clock,
                Handler& handler);
   AttachLink* Find(uint64_t id) const;
-  void ListenAgain();
   void Accept();
   void AcceptSome();
   void Admit(UniqueFd fd);
@@ -131,9 +126,7 @@ class AttachServer {
   const Clock& clock_;
   Handler& handler_;
   std::function<void(UniqueFd)> dispose_;
-  UniqueFd listener_;
-  std::optional<FileId> bound_;  // the socket's file
-  std::string lost_;             // why it cannot be bound again, as logged last
+  UnixListener listener_;
   AttachCounters counters_;
   bool stopped_ = false;
   Executor executor_{"profd-attach", 1};

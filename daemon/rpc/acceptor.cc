@@ -43,15 +43,14 @@ FdRange RangeWithinLimit() {
 }  // namespace
 
 struct Acceptor::Impl {
-  explicit Impl(Handler& h) : handler(h) {}
+  Impl(UnixListener l, Handler& h) : listener(std::move(l)), handler(h) {}
   struct Connection {
     Peer peer;
     dev_t device = 0;
     ino_t inode = 0;
   };
 
-  std::string path;
-  UniqueFd listener;
+  UnixListener listener;
   Handler& handler;
   Executor executor{"profd-accept", 1};
   Strand strand{executor};
@@ -129,7 +128,7 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
 
 void Acceptor::Impl::AcceptAll() {
   for (;;) {
-    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd fd(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return Accept();
@@ -156,12 +155,9 @@ Acceptor::Acceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& options,
                                                    Handler& handler, std::string* warning) {
-  Result<UniqueFd> listener =
-      ListenUnix({options.socket_path, options.socket_group, SOCK_STREAM}, warning);
+  Result<UnixListener> listener = UnixListener::Listen("daemon", {options.socket_path, options.socket_group, SOCK_STREAM}, warning);
   if (!listener.ok()) return listener.status();
-  auto impl = std::make_unique<Impl>(handler);
-  impl->path = options.socket_path;
-  impl->listener = std::move(listener).value();
+  auto impl = std::make_unique<Impl>(std::move(listener).value(), handler);
   impl->rest_after_ns = options.rest_after_ns;
   auto acceptor = std::unique_ptr<Acceptor>(new Acceptor(std::move(impl)));
   acceptor->Configure(options);
@@ -170,9 +166,20 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& option
 
 void Acceptor::Start() {
   impl_->strand.Post([raw = impl_.get()] {
-    raw->incoming.emplace(raw->strand, raw->listener.get());
+    raw->incoming.emplace(raw->strand, raw->listener.fd());
     raw->quiet.emplace(raw->strand);
     raw->again.emplace(raw->strand);
+    raw->Accept();
+  });
+}
+
+void Acceptor::CheckPath() {
+  impl_->strand.Post([raw = impl_.get()] {
+    if (!raw->incoming || !raw->listener.lost()) return;
+    raw->incoming.reset();
+    raw->listener.BindAgain();
+    raw->incoming.emplace(raw->strand, raw->listener.fd());
+    raw->again->Cancel();
     raw->Accept();
   });
 }
@@ -183,8 +190,7 @@ void Acceptor::Stop() {
   if (impl_->stop.exchange(true)) return;
   impl_->executor.Stop();
   impl_->incoming.reset();
-  impl_->listener.Reset();
-  ::unlink(impl_->path.c_str());
+  impl_->listener.Close();
 }
 
 std::optional<Peer> Acceptor::Identify(std::string_view peer_text) const {

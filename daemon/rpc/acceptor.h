@@ -49,6 +49,8 @@ class Acceptor {
                                                   std::string* warning);
   // Begins to accept; connections made since Listen have been waiting.
   void Start();
+  // Listens again where the socket's file was removed or replaced; connections stay. About once a second.
+  void CheckPath();
   // Stops listening and removes the socket file; who is connected stays known. Idempotent.
   void Stop();
   ~Acceptor();  // Stop()

@@ -12,6 +12,7 @@
 #include <future>
 
 #include "base/fd.h"
+#include "base/testing/eventually.h"
 #include "dump/test_support.h"
 
 namespace profd {
@@ -59,6 +60,16 @@ TEST_F(AcceptorTest, TheCallerIsTakenFromTheKernel) {
 }
 
 TEST_F(AcceptorTest, WithoutAGroupTheSocketIsTheDaemonsOwn) {
+  struct stat info {};
+  ASSERT_EQ(::stat(options_.socket_path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+}
+
+// As a cleaner of temporary files does it.
+TEST_F(AcceptorTest, ASocketThatWasRemovedIsBoundAgain) {
+  ASSERT_EQ(::unlink(options_.socket_path.c_str()), 0);
+  acceptor_->CheckPath();
+  ASSERT_TRUE(Eventually([this] { return Connect().valid(); }));
   struct stat info {};
   ASSERT_EQ(::stat(options_.socket_path.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0600u);

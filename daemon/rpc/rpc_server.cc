@@ -150,6 +150,8 @@ void RpcServer::Configure(const DaemonConfig& config) {
   }
 }
 
+void RpcServer::CheckPath() { impl_->acceptor->CheckPath(); }
+
 void RpcServer::StopListening() {
   if (impl_->acceptor != nullptr) impl_->acceptor->Stop();
   if (impl_->tls != nullptr) impl_->tls->Stop();

@@ -61,6 +61,8 @@ class RpcServer {
   void Start();
   // Limits, groups and users as they are now. Not on the control strand: looking users up may wait for a directory service.
   void Configure(const DaemonConfig& config);
+  // About once a second: looks after the unix socket's file.
+  void CheckPath();
   // No new connections; who is connected stays known. Idempotent.
   void StopListening();
   // No new calls, and those that run get until the deadline.

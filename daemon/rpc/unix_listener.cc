@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 
 namespace profd {
@@ -115,6 +117,40 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
   }
   if (::listen(fd.get(), kBacklog) != 0) return Status::FromErrno(errno, "listen");
   return fd;
+}
+
+Result<UnixListener> UnixListener::Listen(std::string name, UnixListenerOptions options, std::string* warning) {
+  Result<UniqueFd> fd = ListenUnix(options, warning);
+  if (!fd.ok()) return fd.status();
+  return UnixListener(std::move(name), std::move(options), std::move(fd).value());
+}
+
+std::optional<UnixListener::FileId> UnixListener::FileAt(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return std::nullopt;
+  return FileId{info.st_dev, info.st_ino};
+}
+
+bool UnixListener::lost() const { return FileAt(options_.path) != bound_; }
+
+void UnixListener::BindAgain() {
+  std::string warning;
+  Result<UniqueFd> fd = ListenUnix(options_, &warning);
+  if (!fd.ok()) {
+    if (std::exchange(failure_, fd.status().message()) == fd.status().message()) return;
+    log::Error("a socket was removed or replaced, and cannot be bound again: no process can connect",
+               {{"socket", name_}, {"path", options_.path}, {"why", failure_}});
+    return;
+  }
+  failure_.clear();
+  fd_ = std::move(fd).value();
+  bound_ = FileAt(options_.path);
+  log::Warning("a socket was removed or replaced; bound again", {{"socket", name_}, {"path", options_.path}, {"problem", warning}});
+}
+
+void UnixListener::Close() {
+  fd_.Reset();
+  if (!lost()) ::unlink(options_.path.c_str());
 }
 
 Result<Peer> PeerOfSocket(int fd, std::optional<gid_t> admin_group) {

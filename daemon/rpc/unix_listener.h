@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -23,6 +24,38 @@ struct UnixListenerOptions {
 // Binds and listens, non-blocking. A socket file left behind by a dead daemon is replaced, one that
 // answers is an error. A warning (no group of that name) goes to `*warning`.
 Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* warning);
+
+// The same, and that its file stays: a cleaner of temporary files may remove it, or another process replace it. One thread
+// at a time.
+class UnixListener {
+ public:
+  // `name`: as the log calls it.
+  static Result<UnixListener> Listen(std::string name, UnixListenerOptions options, std::string* warning);
+
+  int fd() const { return fd_.get(); }
+  // The file was removed or replaced.
+  bool lost() const;
+  // Binds again, and logs how that ended, failures once: then fd() is the one before. Connections stay.
+  void BindAgain();
+  // Removes the file, if it is its own.
+  void Close();
+
+ private:
+  struct FileId {
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool operator==(const FileId&) const = default;
+  };
+  static std::optional<FileId> FileAt(const std::string& path);
+  UnixListener(std::string name, UnixListenerOptions options, UniqueFd fd)
+      : name_(std::move(name)), options_(std::move(options)), fd_(std::move(fd)), bound_(FileAt(options_.path)) {}
+
+  std::string name_;
+  UnixListenerOptions options_;
+  UniqueFd fd_;
+  std::optional<FileId> bound_;
+  std::string failure_;  // as logged last
+};
 
 // Nothing for an empty or unknown name.
 std::optional<gid_t> GroupId(const std::string& name);

@@ -101,11 +101,6 @@ int RunAll(const Job& job, const char* program, const char* job_path, const std:
   }
 }
 
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
 // Under the tuning tool; -1: it is off, and the bank that it left is applied.
 int TuneOrApplyBank(Job* job) {
   const std::string mode = Variable("AOE_MODE"), bank = Variable("TUNE_BANK_PATH");

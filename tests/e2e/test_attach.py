@@ -46,7 +46,9 @@ class Sessions(AttachCase):
     def test_a_socket_that_is_removed_comes_back(self):
         first = self.client().attach(job_id="before")
         os.unlink(self.path)
-        eventually(lambda: "the attach socket was removed or replaced; bound again" in self.daemon.log(), what="another socket")
+        os.unlink(self.daemon.socket)
+        for name in ("attach", "daemon"):
+            eventually(lambda: any("removed or replaced; bound again" in line and name in line for line in self.daemon.log().splitlines()), what=name)
         second = self.client().attach(job_id="after")
         self.assertEqual({j["job_id"] for j in self.daemon.ctl("jobs")["jobs"]} & {"before", "after"}, {"before", "after"})
         first.bye()
