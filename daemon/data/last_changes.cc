@@ -13,9 +13,11 @@ using records::LpmRecord;
 // It has no number: none is missing behind it.
 class OneBlock final : public BlockSource {
  public:
-  OneBlock(const BlockInfo& info, std::vector<std::byte> bytes) : info_(info), bytes_(std::move(bytes)) {}
+  OneBlock(uint32_t route, const BlockInfo& info, std::vector<std::byte> bytes)
+      : route_(route), info_(info), bytes_(std::move(bytes)) {}
   bool Next(ReplayBlock* out) override {
     *out = {};
+    out->route = route_;
     out->info = info_;
     out->bytes = bytes_;
     return !std::exchange(done_, true);
@@ -23,6 +25,7 @@ class OneBlock final : public BlockSource {
   bool lost_end() const override { return false; }
 
  private:
+  const uint32_t route_;
   const BlockInfo info_;
   const std::vector<std::byte> bytes_;
   bool done_ = false;
@@ -47,12 +50,12 @@ void LastChanges::Take(std::span<const std::byte> records) {
   }
 }
 
-std::shared_ptr<BlockSource> LastChanges::Source(int64_t host_ns) const {
+std::shared_ptr<BlockSource> LastChanges::Source(int64_t host_ns, uint32_t route) const {
   if (kept_.empty()) return nullptr;
   std::vector<std::byte> bytes;
   for (const Kept& one : kept_) bytes.insert(bytes.end(), one.record.begin(), one.record.end());
   const BlockInfo info{.records = static_cast<uint32_t>(kept_.size()), .host_ns = host_ns};
-  return std::make_shared<OneBlock>(info, std::move(bytes));
+  return std::make_shared<OneBlock>(route, info, std::move(bytes));
 }
 
 }  // namespace profd

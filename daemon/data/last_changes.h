@@ -23,8 +23,8 @@ class LastChanges {
   // Complete records.
   void Take(std::span<const std::byte> records);
   void Clear() { kept_.clear(); }
-  // As one block that was read at `host_ns`. Null: there is nothing.
-  std::shared_ptr<BlockSource> Source(int64_t host_ns) const;
+  // As one block of `route` that was read at `host_ns`. Null: there is nothing.
+  std::shared_ptr<BlockSource> Source(int64_t host_ns, uint32_t route = 0) const;
 
  private:
   struct Kept {

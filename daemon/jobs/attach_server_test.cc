@@ -184,7 +184,7 @@ TEST_F(AttachServerTest, ASocketThatWasRemovedOrReplacedIsBoundAgain) {
     if (replaced) std::filesystem::rename(dead, options_.path);
     if (!replaced) std::filesystem::remove(options_.path);
     server_->CheckPath();
-    server_->Send(1, attach::Welcome{});  // after it, and on a connection that stays
+    server_->Send(1, attach::Welcome{.attach_id = 1});  // after it, and on a connection that stays
     before.Expect<attach::Welcome>();
     Attached();
   }

@@ -91,7 +91,7 @@ std::shared_ptr<BlockSource> RecorderRing::ChangesBefore(RouteId id, int64_t fro
     changes.Take(BytesAt(at, entry));
     at = entry.next;
   }
-  return changes.Source(from_ns);
+  return changes.Source(from_ns, id);
 }
 
 void RecorderRing::DropOldest(bool early) {
@@ -256,17 +256,15 @@ class RingSource final : public BlockSource {
   size_t at_ = 0;
 };
 
-// What was reported before, by route, then what is held.
+// What was reported before, then what is held.
 class ChangesFirst final : public BlockSource {
  public:
-  using Changes = std::vector<std::pair<RecorderRing::RouteId, std::shared_ptr<BlockSource>>>;
+  using Changes = std::vector<std::shared_ptr<BlockSource>>;
   ChangesFirst(Changes changes, std::shared_ptr<BlockSource> held) : changes_(std::move(changes)), held_(std::move(held)) {}
 
   bool Next(ReplayBlock* out) override {
     for (; at_ < changes_.size(); ++at_) {
-      if (!changes_[at_].second->Next(out)) continue;
-      out->route = changes_[at_].first;
-      return true;
+      if (changes_[at_]->Next(out)) return true;
     }
     return held_->Next(out);
   }
@@ -286,7 +284,7 @@ std::shared_ptr<BlockSource> RecorderRing::Read(RouteId id, int64_t from_ns) {
   Cursor cursor{.next = routes_[id].first, .end = tail_, .from_ns = from_ns, .one_route = true, .route = id};
   auto held = std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
   if (changes == nullptr) return held;
-  return std::make_shared<ChangesFirst>(ChangesFirst::Changes{{id, std::move(changes)}}, std::move(held));
+  return std::make_shared<ChangesFirst>(ChangesFirst::Changes{std::move(changes)}, std::move(held));
 }
 
 std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_t from_ns) {
@@ -297,7 +295,7 @@ std::shared_ptr<BlockSource> RecorderRing::Read(std::vector<bool> wanted, int64_
   ChangesFirst::Changes changes;
   for (RouteId id = 0; id < routes_.size(); ++id) {
     auto before = cursor.wanted[id] ? ChangesBefore(id, from_ns) : nullptr;
-    if (before != nullptr) changes.emplace_back(id, std::move(before));
+    if (before != nullptr) changes.push_back(std::move(before));
   }
   auto held = std::make_shared<RingSource>(shared_from_this(), std::move(cursor));
   if (changes.empty()) return held;

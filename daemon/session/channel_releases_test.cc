@@ -164,7 +164,7 @@ TEST_F(ChannelReleasesTest, EveryProblemOfARequestIsListed) {
   EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(refused.problems(), SizeIs(2)) << refused.message();
   EXPECT_THAT(refused.message(), AllOf(HasSubstr("devices: no device 7 on this node (there are 0"),
-                                       HasSubstr("channels: no channel 77 (instr.group_18_aic) on device 0 (there are 1, 8, 9, 52)")));
+                                       HasSubstr("channels: no channel 77 (instr.group_18_aic) on device 0 (there are 1, 8, 9, 52, 132)")));
   EXPECT_EQ(releases_->size(), 0u);
 }
 

@@ -167,12 +167,15 @@ TEST_F(SessionPlanTest, HostSysOfAJobWithoutProcessesIsWarnedOf) {
   request_.mutable_options()->set_host_sys("cpu");
   request_.mutable_target()->set_job_id("j42");
   request_.mutable_target()->set_all(true);
+  ASSERT_TRUE(Plan().ok()) << Problems();
   EXPECT_THAT(Plan()->warnings, ElementsAre(HasSubstr("host_sys: no process of job j42 is known here")));
   request_.mutable_target()->add_pids(10);
+  ASSERT_TRUE(Plan().ok()) << Problems();
   EXPECT_THAT(Plan()->warnings, IsEmpty());
   request_.mutable_target()->clear_pids();
-  request_.mutable_options()->set_host_sys("off");
+  request_.mutable_options()->clear_host_sys();
   request_.mutable_options()->set_host_sys_usage("cpu");
+  ASSERT_TRUE(Plan().ok()) << Problems();
   EXPECT_THAT(Plan()->warnings, IsEmpty());
 }
 
