@@ -87,8 +87,7 @@ Status AskChannels(const HalLibrary& hal, HalDevice& d) {
     if (id > 0 && id < abi::kMaxChannels) d.channels.push_back(id);
   }
   std::ranges::sort(d.channels);
-  const auto repeated = std::ranges::unique(d.channels);
-  d.channels.erase(repeated.begin(), repeated.end());
+  d.channels.erase(std::unique(d.channels.begin(), d.channels.end()), d.channels.end());
   if (d.channels.empty()) {
     return Unimplemented(fmt::format("device {}: no sampling channel is enabled", d.id));
   }

@@ -30,7 +30,7 @@ std::string Variable(const char* name) {
 // As the launcher names it (docs/jobs.md), else as the file does.
 std::string JobId(const Job& job) {
   for (const char* const name : {"PROFD_JOB_ID", "SLURM_JOB_ID"}) {
-    const std::string id = Variable(name);
+    std::string id = Variable(name);
     if (!id.empty()) return id;
   }
   return job.name;
