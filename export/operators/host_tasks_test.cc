@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <random>
 
 namespace profd::exporting::operators {
@@ -176,9 +175,7 @@ TEST(HostTasksTest, ManyLaunchesWithinOneCall) {
   task(kApart * (kLaunches + 1));
   node(kApart * kLaunches + 7, 9);  // behind the last launch: of the call around it
   data.Finish();
-  const auto begun = std::chrono::steady_clock::now();
   const HostTasks made = BuildHostTasks(&data, true);
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
   ASSERT_EQ(made.tasks.size(), kLaunches + 1);
   for (uint64_t i = 0; i <= kLaunches; ++i) {
     const Launch& launch = made.launches[static_cast<size_t>(made.tasks[i].launch)];

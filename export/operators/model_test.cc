@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <initializer_list>
@@ -296,9 +295,7 @@ TEST(ModelTest, BlocksOfManyExecutions) {
     ran.block_pmu.push_back(record(1000 * i, 1, true));
     for (const uint32_t cycles : {2u, 100u}) ran.block_pmu.push_back(record(1000 * i + 100, cycles, true));
   }
-  const auto begun = std::chrono::steady_clock::now();
   model.Join(0, std::move(ran), [](uint64_t count) { return ClockMap::CutTime{static_cast<int64_t>(count), 0}; }, 0, {});
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
   ASSERT_EQ(model.rows.size(), kExecutions);
   for (const TaskRow& row : model.rows) {
     ASSERT_GE(row.other_pmu, 0);
