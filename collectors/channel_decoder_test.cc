@@ -8,6 +8,7 @@
 
 #include "collectors/channel_plan.h"
 #include "collectors/testing/channel_fixture.h"
+#include "driver/records/micros_widener.h"
 
 namespace profd {
 namespace {
@@ -75,20 +76,20 @@ TEST(ChannelTimestamp, UnknownHostFrequencyMeansNanoseconds) {
   EXPECT_EQ(timestamp->host_ns, 123'456);
 }
 
-TEST(MicrosUnwrapper, AddsATurnOnlyForASmallStepOverTheEnd) {
-  MicrosUnwrapper micros;
+TEST(MicrosWidener, AddsATurnOnlyForASmallStepOverTheEnd) {
+  records::MicrosWidener micros;
   EXPECT_EQ(micros.Widen(0xFFFFFFF0), 0xFFFFFFF0u);
   EXPECT_EQ(micros.Widen(0x10), 0x100000010u);
   EXPECT_EQ(micros.Widen(0x20), 0x100000020u);
   // Garbage and back again is not a turn.
   EXPECT_EQ(micros.Widen(0x90000000), 0x190000000u);
   EXPECT_EQ(micros.Widen(0x30), 0x100000030u);
-  micros.Reset();
+  micros = {};
   EXPECT_EQ(micros.Widen(0x10), 0x10u);
 }
 
-TEST(MicrosUnwrapper, ASeriesThatIsBehindAtTheEndAddsNoTurn) {
-  MicrosUnwrapper micros;
+TEST(MicrosWidener, ASeriesThatIsBehindAtTheEndAddsNoTurn) {
+  records::MicrosWidener micros;
   EXPECT_EQ(micros.Widen(0xFFFFFFF0), 0xFFFFFFF0u);
   EXPECT_EQ(micros.Widen(0x10), 0x100000010u);
   EXPECT_EQ(micros.Widen(0xFFFFFFF8), 0xFFFFFFF8u);

@@ -79,26 +79,6 @@ inline std::optional<Timestamp> TimestampFromText(std::string_view text, const T
   return TimestampFromSeconds(seconds, ns, time);
 }
 
-// Widens the 32-bit microseconds of DDR and memory records, which wrap every 71.6 minutes. Only a
-// small step over the end counts as a wrap, so that one garbage timestamp does not shift what follows.
-class MicrosUnwrapper {
- public:
-  uint64_t Widen(uint32_t us) {
-    constexpr uint32_t kLargestStep = 1u << 26;  // 67 s; the driver samples at least once a second
-    constexpr uint64_t kTurn = uint64_t{1} << 32;
-    // Of another series of the channel, from before the end that this one has passed.
-    if (us > last_ && last_ - us < kLargestStep && high_ > 0) return high_ - kTurn + us;
-    if (us < last_ && us - last_ < kLargestStep) high_ += kTurn;
-    last_ = us;
-    return high_ + us;
-  }
-  void Reset() { *this = {}; }
-
- private:
-  uint64_t high_ = 0;
-  uint32_t last_ = 0;
-};
-
 // Time since the previous record of one series, on the record's own clock.
 class IntervalTimer {
  public:

@@ -4,6 +4,7 @@
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
 #include "driver/records/ddr.h"
+#include "driver/records/micros_widener.h"
 
 namespace profd {
 namespace {
@@ -33,13 +34,13 @@ class DdrDecoder final : public BinaryDecoder<DdrDecoder, DdrRecord> {
   }
 
   void Reset() override {
-    micros_.Reset();
+    micros_ = {};
     traffic_.Reset();
   }
 
  private:
   double bytes_per_access_;
-  MicrosUnwrapper micros_;
+  records::MicrosWidener micros_;
   MemoryTraffic traffic_;
 };
 

@@ -6,6 +6,7 @@
 #include "collectors/collector_list.h"
 #include "collectors/metric_table.h"
 #include "driver/abi/hal_abi.h"
+#include "driver/records/micros_widener.h"
 #include "driver/records/module_mem.h"
 #include "driver/records/npu_mem.h"
 
@@ -49,13 +50,13 @@ class UsageDecoder final : public BinaryDecoder<UsageDecoder, NpuMemRecord> {
   }
 
   void Reset() override {
-    micros_.Reset();
+    micros_ = {};
     for (IntervalTimer& timer : timers_) timer.Reset();
   }
 
  private:
   SeriesSet series_;
-  MicrosUnwrapper micros_;
+  records::MicrosWidener micros_;
   std::array<std::array<SeriesId, 2>, kKinds.size()> ids_;
   std::array<IntervalTimer, kKinds.size()> timers_;  // refuse repeated timestamps
 };

@@ -1,5 +1,6 @@
 #include "driver/abi/hal_abi.h"
 #include "driver/records/ddr.h"
+#include "driver/records/micros_widener.h"
 #include "export/decode/decoder_groups.h"
 #include "export/decode/record_decoder.h"
 
@@ -73,7 +74,7 @@ class DdrDecoder final : public RecordDecoder<DdrDecoder, DdrRecord, TableDecode
 
   int bit_width_;
   bool first_known_;  // whether the first instant's counts began with the session
-  MicrosWidener micros_;
+  records::MicrosWidener micros_;
   IntervalClock<int64_t> interval_;
   bool open_ = false;
   bool has_total_ = false;  // of the open instant

@@ -1,3 +1,4 @@
+#include "driver/records/micros_widener.h"
 #include "driver/records/module_mem.h"
 #include "driver/records/npu_mem.h"
 #include "export/decode/decoder_groups.h"
@@ -35,7 +36,7 @@ class NpuMemDecoder final : public RecordDecoder<NpuMemDecoder, NpuMemRecord, Ta
 
  private:
   bool v2_;
-  MicrosWidener micros_;
+  records::MicrosWidener micros_;
 };
 
 class ModuleMemDecoder final : public RecordDecoder<ModuleMemDecoder, ModuleMemRecord, TableDecoder> {

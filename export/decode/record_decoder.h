@@ -88,27 +88,6 @@ constexpr bool FitsInt64(uint64_t value) {
   return value <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 }
 
-// Widens the 32-bit microseconds that wrap every 71.6 minutes. Only a small step over the end
-// counts as a wrap, so that one garbage timestamp does not shift what follows.
-class MicrosWidener {
- public:
-  uint64_t Widen(uint32_t us) {
-    constexpr uint32_t kLargestStep = 1u << 28;  // 4.5 minutes
-    constexpr uint64_t kTurn = uint64_t{1} << 32;
-    // Of another series of the channel, from before the end that this one has passed.
-    if (us > last_ && last_ - us < kLargestStep && high_ > 0) return high_ - kTurn + us;
-    if (seen_ && us < last_ && us - last_ < kLargestStep) high_ += kTurn;
-    seen_ = true;
-    last_ = us;
-    return high_ + us;
-  }
-
- private:
-  bool seen_ = false;
-  uint32_t last_ = 0;
-  uint64_t high_ = 0;
-};
-
 // Timestamps of HBM and LLC records in wall clock ns, as doubles in steps of 256 ns like the vendor's
 // analyser keeps them: microseconds since the device's start, or (v2) ns since the epoch. Records
 // of one instant carry the same timestamp.
