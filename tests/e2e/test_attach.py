@@ -48,7 +48,7 @@ class Sessions(AttachCase):
         os.unlink(self.path)
         os.unlink(self.daemon.socket)
         for name in ("attach", "daemon"):
-            eventually(lambda: any("removed or replaced; bound again" in line and name in line for line in self.daemon.log().splitlines()), what=name)
+            eventually(lambda: f"removed or replaced; bound again socket={name} " in self.daemon.log(), what=name)
         second = self.client().attach(job_id="after")
         self.assertEqual({j["job_id"] for j in self.daemon.ctl("jobs")["jobs"]} & {"before", "after"}, {"before", "after"})
         first.bye()
