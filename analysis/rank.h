@@ -412,7 +412,7 @@ struct Rank {
   std::vector<std::string> unit_names;   // "aicore", "aic_mte2"
   std::vector<uint32_t> communication_at;  // indexes of executions that a row of communication stands in front of
   int64_t longest_communication_ns = 0;    // of the operations of communication beside executions
-  int64_t communication_sum_ns = 0;        // of these operations together
+  int64_t communication_sum_ns = 0;        // lengths of all operations of communication
   std::vector<Lane> lanes;
   std::vector<Slice> slices;
   std::optional<int64_t> first_call_ns;  // of those that are left out (ReadDetail)

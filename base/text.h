@@ -1,5 +1,5 @@
 // Parsing of paths, and of the plain text that /proc, /sys and the driver's text channels hand out. Nothing but
-// LowerCase and UpperCase allocates; every function returns false rather than guess.
+// LowerCase and UpperCase allocate; every function returns false rather than guess.
 #pragma once
 
 #include <algorithm>

@@ -119,7 +119,7 @@ profd.show = async function () {
 };
 
 window.addEventListener('hashchange', async () => {
-  // A select or a number input changes the address with each arrow key: it keeps the focus.
+  // A select or a number input changes the address with each key press: it keeps the focus.
   const active = document.activeElement;
   const control = active && active.matches('select, input') ? active.id : '';
   window.scrollTo(0, 0);

@@ -55,7 +55,7 @@ struct SessionPlan {
   std::map<std::string, attach::CollectKinds> collect;
   std::optional<attach::AclprofRequest> aclprof;
   bool takes_marks = false;  // marks and ranges of attached processes; steps are always taken
-  // Of these the ones asked for (or defaults of the switches): each gets an outcome of its own.
+  // Those that were requested, or are defaults of the switches: each gets an outcome of its own.
   std::vector<std::string> awaited_options;
   // Nothing is collected in the node: marks and steps of attached processes are all there is.
   bool application_only = false;
