@@ -2,7 +2,11 @@
 // gone.
 #include <fcntl.h>
 
+#include <atomic>
+#include <barrier>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "client/libprofd/fake_daemon_test_support.h"
 
@@ -286,6 +290,28 @@ TEST_F(AttachTest, TheFirstCallAttaches) {
         std::exit(profd_attach(PatienceMs()) == PROFD_OK ? 17 : 1);
       },
       ::testing::ExitedWithCode(17), "");
+}
+
+TEST_F(AttachTest, TheFirstCallsOfSeveralThreadsWaitUntilItIsInitialised) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (int process = 0; process < 60; ++process) {
+    EXPECT_EXIT(
+        {
+          new FakeDaemon(path_);  // leaked: the process ends while it runs
+          std::barrier together(3);
+          std::atomic<int> disabled{0};
+          std::vector<std::jthread> threads(3);
+          for (std::jthread& thread : threads) {
+            thread = std::jthread([&] {
+              together.arrive_and_wait();
+              for (int call = 0; call < 200; ++call) disabled += profd_attach(0) == PROFD_DISABLED ? 1 : 0;
+            });
+          }
+          threads.clear();
+          std::exit(disabled == 0 && profd_attach(PatienceMs()) == PROFD_OK ? 17 : 1);
+        },
+        ::testing::ExitedWithCode(17), "");
+  }
 }
 
 TEST_F(AttachTest, AProcessThatEndsSendsBye) {

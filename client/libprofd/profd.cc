@@ -125,7 +125,7 @@ bool IsUninitialised() {
   return (g_process.hot.flags.load(std::memory_order_relaxed) & HotState::kUninitialised) != 0;
 }
 
-// Only the first of several threads that come at once does it.
+// Only the first of several threads that come at once does it; the others wait until it is done.
 void InitOnce() {
   const MutexLock lock(g_process.mutex);
   if (!IsUninitialised()) return;
@@ -135,7 +135,8 @@ void InitOnce() {
 }
 
 Library* Running() {
-  if (IsUninitialised()) InitOnce();
+  if (Library* running = g_process.current.load(std::memory_order_acquire)) return running;
+  InitOnce();
   return g_process.current.load(std::memory_order_acquire);
 }
 

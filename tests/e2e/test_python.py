@@ -399,6 +399,20 @@ class Python(unittest.TestCase):
         # What the daemon has read of both is not of one instant.
         self.assertLess(abs(found[0] - found[1]), 15, found)
 
+    def test_strict_after_shutdown(self):
+        """Only PROFD_DISABLE=1 asks for a profile that is none."""
+        result = python("""
+            import profd
+            profd.profile().start()
+            profd.shutdown()
+            try:
+                profd.profile(strict=True).start()
+            except profd.ProfdError as error:
+                print(error)
+        """, self.d)
+        self.assertEqual((result.returncode, result.stdout.strip()),
+                         (0, "libprofd is not initialised: call profd_init"), result.stderr)
+
 
 class Alone(unittest.TestCase):
     """Training continues whatever is missing."""

@@ -252,8 +252,8 @@ class Profile:
                 self.started = True
                 self.summary = session()
                 return self
-        if code == _lib.DISABLED:
-            pass  # PROFD_DISABLE=1: requested
+        if code == _lib.DISABLED and os.environ.get("PROFD_DISABLE") == "1":
+            pass  # requested
         elif self._strict:
             check(code)
         elif not isinstance(lib(), _lib._Absent):  # of a missing library was warned when it was looked for
