@@ -296,6 +296,7 @@ void App::Impl::End() {
   retention->Stop();
   pollers.reset();
   control_executor->Stop();
+  writer->Stop();  // its last tasks use what is freed before it
   rpc.reset();
   node->StopChannels();
 }

@@ -64,7 +64,10 @@ DumpWriter::DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const
   });
 }
 
-DumpWriter::~DumpWriter() {
+DumpWriter::~DumpWriter() { Stop(); }
+
+void DumpWriter::Stop() {
+  if (!thread_.joinable()) return;
   {
     MutexLock lock(mutex_);
     stop_ = true;

@@ -151,8 +151,9 @@ class DumpWriter {
   };
 
   DumpWriter(DumpRoot root, const Clock& clock, BlockPool& pool, const Options& options);
-  // Finishes what is queued, then joins.
-  ~DumpWriter();
+  ~DumpWriter();  // stops
+  // Finishes what is queued, then joins. What is pushed afterwards stays where it is.
+  void Stop();
 
   void SetOptions(const Options& options);  // any thread
 

@@ -190,6 +190,10 @@ void FlightRecorder::End(std::function<void()> done) {
       deps_.session.pollers.Stop(*std::exchange(one.poller, std::nullopt), gone);
     }
   }
+  if (!writing_.empty()) {
+    ++*waiting;
+    when_written_ = gone;
+  }
   gone();
 }
 

@@ -82,7 +82,7 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   // Claims and starts what is configured. `records` and `dumps` list and remove its dumps; `jobs_or_null` null: nothing
   // attaches here. They outlive the control strand's tasks.
   void Begin(SessionRecords& records, DumpRequests& dumps, JobDirectory* jobs_or_null);
-  // Gives everything back; no more dumps.
+  // Gives everything back, and completes the dumps under way; no more dumps.
   void End(std::function<void()> done);
   void Configure(const DaemonConfig& config);  // reloadable keys
   // About once a second.
@@ -187,6 +187,7 @@ class FlightRecorder final : public RecorderHistory, private JobWatcher {
   int64_t cool_until_ns_ = 0;
   bool triggered_ = false;  // a dump for a trigger is being written
   std::map<uint32_t, int> writing_;  // dumps under way, by uid
+  std::function<void()> when_written_;  // End waits for them
   std::map<std::string, uint64_t> dumps_;
   uint64_t suppressed_ = 0;
 };

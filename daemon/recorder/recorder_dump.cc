@@ -407,6 +407,7 @@ void RecorderDump::OnFinished(const Status& status) {
 void RecorderDump::Answer(const Result<v1::Session>& result) {
   if (--recorder_.writing_[request_.uid] == 0) recorder_.writing_.erase(request_.uid);
   reply_(result);
+  if (recorder_.writing_.empty() && recorder_.when_written_) std::exchange(recorder_.when_written_, nullptr)();
 }
 
 void FlightRecorder::Write(RecorderDumpRequest request, SessionReply reply) {

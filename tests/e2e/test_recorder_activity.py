@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What training processes did in the last seconds, from the flight recorder, against the jobs' ground truth."""
 
+import json
 import os
 import signal
 import time
 
 import activity_files
 from attach_client import raw_ns
-from profd_harness import ALICE, UsersCase, eventually, main
+from profd_harness import ALICE, UsersCase, eventually, main, scaled
 from test_activity import CLOCK_NS, ActivityCase
 
 
@@ -174,6 +175,23 @@ class Recorded(RecordedCase):
                          "ended")
         self.assertIn("process_ended", [gap["reason"] for channel in manifest["channels"]
                                         for gap in channel["gaps"] if channel["collector"] == "activity_kernel"])
+        self.assert_verified(done["dump_path"])
+
+    def test_the_daemon_ends_while_a_dump_is_written(self):
+        """The dump is completed before: here it waits for what the processes hand over."""
+        job, _ = self.recorded()
+        dumps = lambda: {name for name in os.listdir(self.daemon.dump_root) if name.startswith("PROF_")}
+        before = dumps()
+        request = self.daemon.spawn("dump", "--last", "1s")
+        eventually(lambda: dumps() - before, what="the dump is begun")
+        self.assertEqual(self.daemon.stop(), 0)
+        answer, errors = request.communicate(timeout=scaled(60))
+        self.assertEqual(request.returncode, 0, errors)
+        done = json.loads(answer)
+        self.assertEqual(done["state"], "done")
+        self.assertTrue(activity_files.read(done["dump_path"], "kernel"))
+        self.daemon.start()
+        job.close()
         self.assert_verified(done["dump_path"])
 
     def test_a_process_that_forbids_it(self):
