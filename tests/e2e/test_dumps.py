@@ -130,7 +130,7 @@ class Dumps(unittest.TestCase):
                 d.until_records(session_id, d.show(session_id)["records"] + 50)
                 d.kill()
                 d.start()
-                self.assertEqual(len(d.show(session_id)["segments"]), segments)
+                eventually(lambda segments=segments: len(d.show(session_id)["segments"]) == segments, what=f"{segments} segments")
             self.assertEqual(self.stop(d, session_id)["state"], "done")
 
     def test_a_finished_session_is_shown_as_before(self):
