@@ -112,14 +112,14 @@ void SessionProcesses::FillOption(const std::string& key, const ProcessReports& 
   }
   out->set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
   out->set_detail(std::string(kNeedsProcess));
+  const auto value = plan_.application_options.find(key);
+  const NotServed not_served =
+      WhyNotServed(key, value == plan_.application_options.end() ? std::string_view() : value->second, spec_);
   if (collect_.Has(key)) {
     collect_.Fill(key, seen.processes, seen.over, out);
     const std::string busy = activity_ == nullptr ? "" : activity_->BusyText();
     if (!busy.empty()) out->set_detail(out->detail() + (out->detail().empty() ? "" : "; ") + busy);
-  } else if (seen.attached && key != kMarksOption && key != kStacksOption) {
-    const auto value = plan_.application_options.find(key);
-    const NotServed not_served =
-        WhyNotServed(key, value == plan_.application_options.end() ? std::string_view() : value->second, spec_);
+  } else if ((seen.attached || not_served.never) && key != kMarksOption && key != kStacksOption) {
     out->set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
     out->set_detail(std::string(not_served.why));
   }

@@ -206,6 +206,11 @@ class Planner {
     std::erase_if(plan_.awaited_options, [this](const std::string& key) {
       return !options_.Asked(key) && !CanServe(key, options_.Text(key), spec_);
     });
+    for (const std::string& key : plan_.awaited_options) {
+      const NotServed not_served = WhyNotServed(key, options_.Text(key), spec_);
+      if (!not_served.never) continue;
+      plan_.warnings.push_back(fmt::format("{} = \"{}\": is not recorded: {}", key, options_.Text(key), not_served.why));
+    }
     const OptionAims aims = AimsOf(options_);
     if (!aims.node && !aims.application && spec_.collectors().empty()) {
       planner.AddAll();
@@ -220,11 +225,19 @@ class Planner {
           "rates that were not requested are at most {} Hz (limits.max_user_hz)", MaxUserHz()));
     }
     if (!plan_.collectors.empty() || !problems_.empty()) return;
-    if (aims.application && !plan_.awaited_options.empty()) {
+    if (aims.application && AwaitsAnything()) {
       PlanApplicationOnly();
     } else {
       RefuseNothing(aims);
     }
+  }
+
+  // A process that starts the session itself has its marks recorded at least.
+  bool AwaitsAnything() const {
+    if (spec_.marks()) return !plan_.awaited_options.empty();
+    return std::ranges::any_of(plan_.awaited_options, [this](const std::string& key) {
+      return !WhyNotServed(key, options_.Text(key), spec_).never;
+    });
   }
 
   // The vendor's semantics: options of the application alone collect in the application alone.
@@ -245,8 +258,8 @@ class Planner {
   }
 
   void RefuseNothing(const OptionAims& aims) {
-    if (aims.node && !plan_.warnings.empty()) {
-      // All of what was requested became warnings (best_effort).
+    if ((aims.node || !plan_.awaited_options.empty()) && !plan_.warnings.empty()) {
+      // All of what was requested became warnings (best_effort), or can never be recorded.
       unsupported_ = true;
       problems_.Add({.kind = Problem::Kind::kUnsupported, .text = "nothing requested can be collected here:"});
       for (const std::string& warning : plan_.warnings) {
@@ -338,10 +351,11 @@ class Planner {
     RoundRates(ConcernedDevices(), context_.collectors, &plan_.options);
     for (options::Effective& effective : plan_.options) {
       if (plan_.application_options.contains(effective.key)) {
-        if (!context_.attached || effective.key == kStacksOption) {
+        const NotServed not_served = WhyNotServed(effective.key, effective.value, spec_);
+        if ((!context_.attached && !not_served.never) || effective.key == kStacksOption) {
           AddNote(kNeedsProcess, &effective);
         } else if (effective.key != kMarksOption && !IsCollectedInside(effective.key)) {
-          AddNote(WhyNotServed(effective.key, effective.value, spec_).why, &effective);
+          AddNote(not_served.why, &effective);
         }
         continue;
       }

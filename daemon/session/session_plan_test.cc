@@ -16,6 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 // An Ascend310B: its SoC channel has no links between dies or chips (driver-abi 2.4).
@@ -48,6 +49,29 @@ TEST_F(SessionPlanTest, EveryProblemIsNamedAtOnce) {
                     HasSubstr("storage_limit = \"10MB\""), HasSubstr("200MB..4294967295MB"),
                     HasSubstr("pids = 4711: no such process"), HasSubstr("collector = \"gpu\": no such collector"),
                     HasSubstr("hbm=abc\": the rate must be a number of Hz above zero")));
+}
+
+// aclprof's interface has a number for each group and a NULL for events (in-application 3.3): registers have no way into it.
+TEST_F(SessionPlanTest, RegistersOfOnesOwnAreReportedBeforeTheSessionStarts) {
+  constexpr const char* kWhy = "no custom registers; use a group of metrics, or run the job under msprof --aic-metrics=Custom:";
+  for (const bool attached : {false, true}) {
+    attached_ = attached;
+    request_.set_options_json(R"({"aic_metrics":"Custom:8","dvpp_freq":10})");
+    Result<SessionPlan> plan = Plan();
+    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+    EXPECT_THAT(plan->warnings, ElementsAre(AllOf(HasSubstr("aic_metrics = \"Custom:0x8\": is not recorded"), HasSubstr(kWhy))));
+    EXPECT_THAT(Option(*plan, "aic_metrics").note, AllOf(HasSubstr(kWhy), Not(HasSubstr(std::string(kNeedsProcess)))));
+    request_.set_options_json(R"({"aic_metrics":"Custom:8"})");
+    EXPECT_EQ(Plan().status().code(), StatusCode::kUnimplemented) << "nothing is left to record";
+    EXPECT_THAT(Problems(), HasSubstr(kWhy));
+    // A process that starts the session itself has its marks.
+    request_.set_marks(true);
+    EXPECT_EQ(Plan().ok(), attached);
+    request_.set_marks(false);
+  }
+  request_.set_options_json(R"({"aic_metrics":"Custom:8","l2":"on"})");
+  ASSERT_TRUE(Plan().ok());
+  EXPECT_EQ(Plan()->aclprof->bits & 0x4u, 0u);
 }
 
 TEST_F(SessionPlanTest, LabelsAreMeasuredInBytes) {
