@@ -66,6 +66,7 @@ class MarkDecoder : public Decoder {
 };
 
 constexpr TableId kNumberTables[] = {TableId::kHostMem};
+constexpr TableId kCallTables[] = {TableId::kApi};
 
 const DecoderSpec* Find(std::string_view base, Place::Kind, int) {
   static const DecoderSpec kNumbers = {"n.data",
@@ -92,7 +93,14 @@ const DecoderSpec* Find(std::string_view base, Place::Kind, int) {
     spec.record_size_task = 16;
     return spec;
   }();
+  static const DecoderSpec kCalls = [] {
+    DecoderSpec spec = kNumbers;
+    spec.base = "calls.data";
+    spec.tables = kCallTables;
+    return spec;
+  }();
   if (base == kCounters.base) return &kCounters;
+  if (base == kCalls.base) return &kCalls;
   if (base == "n.data") return &kNumbers;
   return base == "m.data" ? &kMarks : nullptr;
 }
@@ -331,6 +339,20 @@ TEST_F(EngineTest, CountersOfTasksAreReported) {
     EXPECT_EQ(report->problems[0].what, "has counters of tasks that nothing here joins with them: skipped");
     EXPECT_FALSE(report->damaged);
   }
+}
+
+// Earlier releases of the vendor's analyser knew no MSPTI: that there are no files in their manner is an answer, not silence.
+TEST_F(EngineTest, CallsWithoutFilesOfEarlierReleasesAreReported) {
+  Put("device_0/data/n.data.0.slice_0", Record(1, 10));
+  Put("device_0/data/calls.data.0.slice_0", Record(1, 10));
+  ASSERT_TRUE(Run().ok());
+  EXPECT_TRUE(Run()->problems.empty());
+  options_.legacy_names = true;
+  auto report = Run();
+  ASSERT_TRUE(report.ok());
+  ASSERT_EQ(report->problems.size(), 1u);
+  EXPECT_NE(report->problems[0].what.find("--names legacy makes no files"), std::string::npos) << report->problems[0].what;
+  EXPECT_FALSE(report->damaged);
 }
 
 TEST_F(EngineTest, FiltersDevicesChannelsAndTime) {

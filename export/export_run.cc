@@ -176,6 +176,9 @@ void ExportRun::AddTask(size_t dump, const Place& place, const DataFile& file) {
   const bool of_place = place.kind != Place::Kind::kOwn && !spec->rows_have_devices;
   if (of_place && !filters_[dump].HasDevice(place.device)) return;
   uint64_t tables = TablesOf(*spec) & filter_.tables;
+  if (options_.legacy_names && (tables & (TableBit(TableId::kApi) | TableBit(TableId::kKernel))) != 0) {
+    Problem(dump, shown, "was recorded through MSPTI, of which --names legacy makes no files: see api, api_statistic, kernel and task_time", false);
+  }
   bool events = spec->tables.empty() && filter_.events;
   bool wanted = std::ranges::any_of(formats_, [&](const auto& format) {
     return (format->tables() & tables) != 0 || (events && format->events());
