@@ -218,6 +218,8 @@ std::optional<Finding> CheckAffinityApi(const CheckInput& input) {
   }
   finding.evidence = Translate({"{:place} in the code could use {:faster API; it was|faster APIs; they were} called {:time}", "代码中 {} 处可使用 {} 个更快的 API；共调用 {} 次"}, Counted{sorted.size()}, Counted{apis.size()}, Counted{calls});
   for (const std::string& api : apis) finding.advice.push_back(Translate({"Use {}.", "使用 {}。"}, api));
+  finding.advice.emplace_back(Text("Code before and after, for each: https://gitcode.com/Ascend/msprof-analyze/blob/master/docs/en/fused_operator_api_replacement_example.md",
+                                   "各 API 替换前后的代码：https://gitcode.com/Ascend/msprof-analyze/blob/master/docs/zh/fused_operator_api_replacement_example.md"));
   if (rank.stacks.empty()) finding.advice.emplace_back(Text("Record call stacks (with_stack=True) to see the lines of Python.", "采集调用栈（with_stack=True）以定位 Python 代码行。"));
   finding.step = input.StepNumber();
   finding.at_ns = sorted.front().second.at_ns;

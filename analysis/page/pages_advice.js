@@ -68,6 +68,10 @@ profd.columnTitle = function (name) {
   return name.replace(/_(gb_s|mb|ms|us)$/, (_, unit) => ' (' + units[unit] + ')').replace(/_/g, ' ');
 };
 
+// Names of a run are in advice, too: addresses of the vendor's documents alone are links.
+profd.withLinks = (text) => text.split(/(https:\/\/gitcode\.com\/Ascend\/\S+)/).map((part, i) =>
+  i % 2 ? profd.element('a', {href: part, rel: 'noreferrer'}, part) : part);
+
 profd.findingPanel = function (finding) {
   const columns = finding.table.columns.map((name, i) => ({name: profd.columnTitle(name), value: (row) => row[i],
     number: finding.table.rows.some((row) => typeof row[i] === 'number')}));
@@ -82,7 +86,7 @@ profd.findingPanel = function (finding) {
     finding.merged.length ? profd.element('ul', {class: 'merged'}, finding.merged.map((each) =>
       profd.element('li', {}, profd.adviceWord('merged') + ' (' + each.check + '): ' + each.title + ': ' + each.evidence))) : null,
     finding.advice.length ? profd.element('div', {}, profd.element('h4', {}, profd.adviceWord('suggestions')),
-      profd.element('ul', {}, finding.advice.map((each) => profd.element('li', {}, each)))) : null,
+      profd.element('ul', {}, finding.advice.map((each) => profd.element('li', {}, profd.withLinks(each))))) : null,
     finding.code.length ? profd.codeBox(finding.code) : null,
     finding.places.length ? profd.placeList(finding.places) : null, where,
     finding.table.rows.length ? profd.table(columns, finding.table.rows, {size: 10, search: (row) => row.join(' '), file: finding.check}) : null);

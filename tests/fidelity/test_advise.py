@@ -153,8 +153,10 @@ class Advise(AdviseCase):
         nested = {"Extra": {"Call stack": "other.py(1): f", "Shape": [[2, "x"]]}, "Call stack": "train.py(7): forward"}
         [row] = found(self.run_of([x("aten::gelu", 0, 10, args=nested)], name="nested"))["affinity_api"]["table"]["rows"]
         self.assertEqual(row[3], "train.py(7): forward")
-        row = found(run("twice", "aten::gelu", "aten::x", "aten::gelu"))["affinity_api"]["table"]["rows"]
-        self.assertEqual(row, [["torch_npu.fast_gelu", "gelu", 2, "train.py(7): forward"]])
+        twice = found(run("twice", "aten::gelu", "aten::x", "aten::gelu"))["affinity_api"]
+        self.assertEqual(twice["table"]["rows"], [["torch_npu.fast_gelu", "gelu", 2, "train.py(7): forward"]])
+        # As the vendor's report does, with its document of how code is changed ("API instruction" of the requirement).
+        self.assertRegex(twice["advice"][-1], r"https://gitcode\.com/Ascend/msprof-analyze/.*/fused_operator_api_replacement_example\.md$")
 
     def test_stage_imbalance(self):
         def run(name, computing, op="hcom_send_"):
