@@ -322,16 +322,22 @@ TEST(StreamFilter, ThirtyTwoBitTimestampsAreRebasedAcrossTheirWrap) {
   }
 }
 
-TEST(StreamFilter, ImpossibleTimestampsAreLeftOutAndCounted) {
+// Nothing disappears that is not counted as thinned: those who read the dump count it as bad.
+TEST(StreamFilter, ImpossibleTimestampsAreKeptAsTheyAre) {
   StreamFilterOptions options = Options(1, 20, 100);
+  options.rebase_us = 3;
   StreamFilter filter(options);
-  std::vector<Hbm> records = {{~0ull, 1, 0, 0}, {5, 1, 0, 0}};
-  EXPECT_EQ(Feed(filter, records).size(), 1u);
-  EXPECT_EQ(filter.counters().malformed, 1u);
+  std::vector<Hbm> records = {{~0ull, 1, 0, 0}, {5, 1, 0, 0}, {1ull << 63, 1, 0, 0}};
+  const std::vector<Hbm> out = Feed(filter, records);
+  ASSERT_EQ(out.size(), 3u);
+  EXPECT_EQ(out[0].us, ~0ull);
+  EXPECT_EQ(out[1].us, 8u) << "neither the begin of the grid nor the clock of the series";
+  EXPECT_EQ(out[2].us, 1ull << 63);
+  EXPECT_EQ(filter.counters().thinned, 0u);
   // A cut record (the pump never sends one) is not passed on.
   auto bytes = BytesOf(records).subspan(24, 20);
   EXPECT_EQ(filter.Filter(bytes, 1).bytes.size(), 0u);
-  EXPECT_EQ(filter.counters().malformed_bytes, 24u + 20u);
+  EXPECT_EQ(filter.counters().malformed_bytes, 20u);
 }
 
 TEST(StreamFilter, ThinsTextByItsTimestamp) {
