@@ -21,8 +21,9 @@ DcmiStuckCall Describe(int physical_id, DcmiCall call, int64_t for_ns) {
 bool IsFinal(DcmiCall call, int code) {
   if (call <= DcmiCall::kDeviceList && call != DcmiCall::kDriverHealth) return false;
   const DcmiErrorClass what = ClassifyDcmi(code);
-  // One macro, port or virtual NPU may be unsupported beside others that are not.
-  const bool is_of_one = call == DcmiCall::kSerdesQuality || call == DcmiCall::kUbPortStatistics || call == DcmiCall::kVdevActivity;
+  // One macro, port, virtual NPU or peer may be unsupported beside others that are not.
+  const bool is_of_one = call == DcmiCall::kSerdesQuality || call == DcmiCall::kUbPortStatistics || call == DcmiCall::kVdevActivity ||
+                         call == DcmiCall::kTopology;
   if (is_of_one && code == abi::kDcmiNotSupported) return false;
   return what == DcmiErrorClass::kUnsupported || what == DcmiErrorClass::kDenied;
 }

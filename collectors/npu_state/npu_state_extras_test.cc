@@ -50,6 +50,18 @@ TEST_F(NpuStateTest, TheCardsPowerWhereTheChipDoesNotKnowItsOwn) {
   EXPECT_THAT(text, Not(HasSubstr("scope=\"chip\"")));
 }
 
+// A peer of another board is not supported, those behind it are.
+TEST_F(NpuStateTest, OneUnsupportedPeerHidesNoOther) {
+  fake.emplace(3);
+  fake->codes["0:topology/1"] = abi::kDcmiNotSupported;
+  Start(3);
+  for (const int second : {0, 61}) {
+    EXPECT_THAT(Lines(PollAt(second), "atlas_npu_topology_info{npu=\"0\""),
+                ElementsAre(HasSubstr("peer_npu=\"2\"")));
+  }
+  EXPECT_EQ(fake->asked["0:topology/1"], 1) << "it stays so";
+}
+
 // Everything that CONTRIBUTING.md lists for a reading, but for the simulator and the documents.
 struct ToyAnswer {
   uint32_t percent;

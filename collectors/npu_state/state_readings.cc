@@ -174,6 +174,7 @@ void StateReadings::ReadTopology(DevicePass& pass, std::span<const DcmiDevice> a
     Neighbour& neighbour = neighbours_[static_cast<size_t>(peer.index)];
     if (neighbour.epoch != owner_.epoch()) {
       auto topology = pass.AskTopology(peer);
+      if (topology.code == abi::kDcmiNotSupported) neighbour = {kNoSeries, owner_.epoch()};
       if (!topology.ok()) continue;
       const size_t type = topology.value >= 0 && topology.value < 10
                               ? static_cast<size_t>(topology.value)
@@ -182,7 +183,7 @@ void StateReadings::ReadTopology(DevicePass& pass, std::span<const DcmiDevice> a
       const std::array<std::string_view, 2> labels = {peer_npu, kTopologies[type]};
       neighbour = {owner_.Intern(MetricByName("atlas_npu_topology_info"), labels), owner_.epoch()};
     }
-    pass.Emit(neighbour.series, 1);
+    if (neighbour.series != kNoSeries) pass.Emit(neighbour.series, 1);
   }
 }
 

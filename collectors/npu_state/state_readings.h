@@ -24,7 +24,7 @@ class StateReadings {
 
  private:
   struct Neighbour {
-    SeriesId series = kNoSeries;
+    SeriesId series = kNoSeries;  // also: the driver knows no way to it
     uint32_t epoch = 0;
   };
 

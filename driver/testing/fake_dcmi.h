@@ -300,8 +300,8 @@ inline void FakeDcmi::FillIdentity(DcmiFunctions& f) {
   f.boot_status.v1 = [](int card, int, int* out) {
     return Answer(card, "boot_status", [&](auto&) { *out = 16; });
   };
-  f.topology = [](int card, int, int, int, int* out) {
-    return Answer(card, "topology", [&](auto&) { *out = 3; });
+  f.topology = [](int card, int, int peer_card, int, int* out) {
+    return Answer(card, "topology/" + std::to_string(peer_card), [&](auto&) { *out = 3; });
   };
 }
 
