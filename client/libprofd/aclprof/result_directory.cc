@@ -27,12 +27,14 @@ constexpr int kDepth = 16;
 constexpr char kPrefix[] = "profd-";
 constexpr size_t kMaxSession = 64;
 
+constexpr char kVariable[] = "PROFD_COLLECT_DIR";
+
+// As its user gave it, though it may not be absolute.
 std::string Base() {
-  for (const char* name : {"PROFD_COLLECT_DIR", "TMPDIR"}) {
-    const char* const value = ::getenv(name);
-    if (value != nullptr && *value == '/') return value;
-  }
-  return "/tmp";
+  const char* const named = ::getenv(kVariable);
+  if (named != nullptr && *named != '\0') return named;
+  const char* const temporary = ::getenv("TMPDIR");
+  return temporary != nullptr && *temporary == '/' ? temporary : "/tmp";
 }
 
 std::string Safe(std::string_view session) {
@@ -142,6 +144,7 @@ void RemoveLeftovers(const std::string& base) {
 std::string ResultDirectory::Make(const std::string& session, uint64_t least_free_bytes) {
   constexpr char kAdvice[] = "; PROFD_COLLECT_DIR can name another place";
   const std::string base = Base();
+  if (base.front() != '/') return std::string(kVariable) + "=" + base + " is not an absolute path; set it to one";
   RemoveLeftovers(base);
   struct statvfs volume {};
   if (::statvfs(base.c_str(), &volume) != 0) return base + ": " + std::generic_category().message(errno) + kAdvice;

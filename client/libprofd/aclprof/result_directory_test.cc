@@ -52,6 +52,18 @@ TEST_F(ResultDirectoryTest, WhereItLies) {
   ::unsetenv("TMPDIR");
   ASSERT_EQ(second.Make("s", 1), "");
   EXPECT_THAT(second.path(), StartsWith("/tmp/profd-s-"));
+  ::setenv("PROFD_COLLECT_DIR", "", 1);
+  ResultDirectory third;
+  ASSERT_EQ(third.Make("s", 1), "") << "empty is not set";
+  EXPECT_THAT(third.path(), StartsWith("/tmp/profd-s-"));
+}
+
+// A place is named for a reason, such as its space, and the current directory of a process may change.
+TEST_F(ResultDirectoryTest, ARelativePlaceIsRefused) {
+  ::setenv("PROFD_COLLECT_DIR", "scratch", 1);
+  ResultDirectory directory;
+  EXPECT_EQ(directory.Make("s", 1), "PROFD_COLLECT_DIR=scratch is not an absolute path; set it to one");
+  EXPECT_FALSE(directory.made());
 }
 
 TEST_F(ResultDirectoryTest, ASessionsNameIsNotUsedAsAPath) {
