@@ -88,7 +88,7 @@ struct NpuFacts {
   std::optional<double> memory_used_bytes;
   std::map<std::string, LinkFacts> links = {};  // by name: "HCCS link 3"
   double roce_retransmits = 0;
-  double pfc_frames = 0;
+  double pfc_frames = 0;  // of one priority in one direction
   double port_errors = 0;
 };
 

@@ -22,7 +22,10 @@ constexpr MetricId kDdrUsed = MetricByName("atlas_npu_ddr_used_bytes");
 // In this order they are visited.
 constexpr std::array kGauges = {kClock, kRated, kTemperature, kPower, kThrottle, kMemorySize, kMemoryUsed, kDdrSize, kDdrUsed};
 
-// Counters; all series of a metric and device, or of a link, together. The host's are shares of time.
+constexpr MetricId kPauseFrames = MetricByName("atlas_npu_network_pfc_frames_total");
+
+// Counters; all series of a metric and device, or of a link, together: of pause frames those of the direction and
+// priority that has most. The host's are shares of time.
 struct Counter {
   MetricId metric;
   double NpuFacts::*of_device = nullptr;
@@ -39,7 +42,7 @@ constexpr auto kCounters = std::to_array<Counter>({
     {.metric = MetricByName("atlas_npu_ub_retries_total"), .of_link = &LinkFacts::retries},
     {.metric = MetricByName("atlas_npu_ub_crc_errors_total"), .of_link = &LinkFacts::crc_errors},
     {MetricByName("atlas_npu_roce_retransmits_total"), &NpuFacts::roce_retransmits},
-    {MetricByName("atlas_npu_network_pfc_frames_total"), &NpuFacts::pfc_frames},
+    {kPauseFrames, &NpuFacts::pfc_frames},
     {MetricByName("atlas_npu_network_fcs_errors_total"), &NpuFacts::port_errors},
     {kPressure, nullptr, &HostFacts::cpu_waiting, "resource", "cpu"},
     {kPressure, nullptr, &HostFacts::memory_waiting, "resource", "memory"},
@@ -67,7 +70,9 @@ void TakeValue(const SeriesValue& series, NpuFacts* device) {
   }
 }
 
-std::string LinkOf(const SeriesValue& series) {
+std::string PartOf(const SeriesValue& series, const Counter& counter) {
+  if (counter.metric == kPauseFrames) return fmt::format("{} {}", LabelOf(series, "direction"), LabelOf(series, "priority"));
+  if (counter.of_link == nullptr) return "";
   const std::string_view link = LabelOf(series, "link");
   return link.empty() ? fmt::format("Unified Bus port {} of die {}", LabelOf(series, "port"), LabelOf(series, "udie"))
                       : fmt::format("HCCS link {}", link);
@@ -113,7 +118,7 @@ void HardwareWatch::Update(const MetricStore& store, int64_t now_ns) {
       const Counter& counter = kCounters[i];
       if (counter.metric != series.metric) continue;
       if (!counter.label.empty() && LabelOf(series, counter.label) != counter.value) continue;
-      Total& total = totals[{series.device, i, counter.of_link != nullptr ? LinkOf(series) : std::string()}];
+      Total& total = totals[{series.device, i, PartOf(series, counter)}];
       total.value += series.value;
       total.time_ns = std::max(total.time_ns, series.time_ns);
     }
@@ -123,11 +128,14 @@ void HardwareWatch::Update(const MetricStore& store, int64_t now_ns) {
     CounterRate& rate = rates_[key];
     rate.Add(total.time_ns, total.value);
     const std::optional<double> value = rate.PerSecond();
-    const auto& [device, row, link] = key;
+    const auto& [device, row, part] = key;
     const Counter& counter = kCounters[row];
     if (counter.of_host != nullptr) host_.*counter.of_host = value;
-    if (counter.of_device != nullptr) devices_[device].*counter.of_device = value.value_or(0);
-    if (counter.of_link != nullptr) devices_[device].links[link].*counter.of_link = value.value_or(0);
+    if (counter.of_device != nullptr) {
+      double& most = devices_[device].*counter.of_device;
+      most = std::max(most, value.value_or(0));
+    }
+    if (counter.of_link != nullptr) devices_[device].links[part].*counter.of_link = value.value_or(0);
   }
 }
 

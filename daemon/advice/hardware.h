@@ -43,7 +43,7 @@ class HardwareWatch {
  private:
   std::map<int, NpuFacts> devices_;
   HostFacts host_;
-  // By device, row of the table of counters, and link, where it is of one.
+  // By device, row of the table of counters, and what of the device counts for itself.
   using CounterKey = std::tuple<int, size_t, std::string>;
   std::map<CounterKey, CounterRate> rates_;
 };

@@ -221,8 +221,9 @@ TEST(CounterRateTest, ManyValuesAndOneASeldomOne) {
   EXPECT_EQ(seldom.PerSecond(), 2);
 }
 
-// 30 retries a second on one HCCS link of device 2, 2 requests and 1 acknowledgement on a port of device 5.
-TEST(HardwareWatchTest, RetriesByLink) {
+// 30 retries a second on one HCCS link of device 2, 2 requests and 1 acknowledgement on a port of device 5; pause frames
+// of two priorities.
+TEST(HardwareWatchTest, RatesByLinkAndPriority) {
   MetricStore store;
   HardwareWatch watch;
   for (int64_t s = 10; s <= 50; s += 10) {
@@ -238,6 +239,9 @@ TEST(HardwareWatchTest, RetriesByLink) {
     put(MetricByName("atlas_npu_ub_retries_total"), 5, {"1", "7", "request"}, 2 * seconds);
     put(MetricByName("atlas_npu_ub_retries_total"), 5, {"1", "7", "ack"}, seconds);
     put(MetricByName("atlas_npu_ub_crc_errors_total"), 5, {"1", "7"}, seconds);
+    put(MetricByName("atlas_npu_network_pfc_frames_total"), 2, {"tx", "3"}, 60 * seconds);
+    put(MetricByName("atlas_npu_network_pfc_frames_total"), 2, {"tx", "4"}, 70 * seconds);
+    put(MetricByName("atlas_npu_network_pfc_frames_total"), 2, {"rx", "4"}, 20 * seconds);
     watch.Update(store, now_ns);
   }
   std::vector<std::tuple<int, std::string, double, double>> seen;
@@ -246,6 +250,7 @@ TEST(HardwareWatchTest, RetriesByLink) {
   }
   EXPECT_THAT(seen, ElementsAre(std::tuple(2, "HCCS link 3", 30, 5), std::tuple(2, "HCCS link 4", 0, 0),
                                 std::tuple(5, "Unified Bus port 7 of die 1", 3, 1)));
+  EXPECT_EQ(watch.devices().at(2).pfc_frames, 70) << "the limit is of one priority (analysis/rules/limits.cc)";
 }
 
 // Device 0 has both, device 1 only DDR.
