@@ -50,7 +50,8 @@ void CheckOptions(const Host& host, double max_hz,
     ToWire(problem, out->add_problems());
   }
   for (const std::string& warning : result.warnings) out->add_warnings(warning);
-  const std::vector<std::string> awaited = AwaitedOptions(result.options);
+  std::vector<std::string> awaited = AwaitedOptions(result.options);
+  std::erase_if(awaited, [&](const std::string& key) { return options::NamesRegisters(key, result.options.Text(key)); });
   if (!awaited.empty() && !AimsOf(result.options).node && spec.collectors().empty()) {
     out->add_warnings(fmt::format("{}: {}; without one a session of these options alone is refused",
                                   fmt::join(awaited, ", "), kNeedsProcess));
@@ -58,7 +59,9 @@ void CheckOptions(const Host& host, double max_hz,
   RoundRates(host.devices, Collectors(), &result.options.effective);
   const std::map<std::string, std::string> application = ApplicationOptions(result.options);
   for (options::Effective& effective : result.options.effective) {
-    if (application.contains(effective.key)) AddNote(kNeedsProcess, &effective);
+    if (application.contains(effective.key)) {
+      AddNote(options::NamesRegisters(effective.key, effective.value) ? options::kNoRegisters : kNeedsProcess, &effective);
+    }
     ToWire(effective, out->add_effective_options());
   }
 }

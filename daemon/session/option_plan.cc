@@ -275,12 +275,7 @@ NotServed WhyNotServed(std::string_view option, std::string_view value, const v1
     return {false, "names an operator, and the session records none: task_time is off"};
   }
   if (std::ranges::find(kOfAclprof, option) != kOfAclprof.end()) {
-    if (value.starts_with("Custom:")) {
-      return {false,
-              "only aclprof measures it, whose interface has no custom registers; use a group of metrics, or run the job "
-              "under msprof --aic-metrics=Custom:... and export its PROF directory",
-              true};
-    }
+    if (options::NamesRegisters(option, value)) return {false, options::kNoRegisters};
     if (provider_off) return {false, "only aclprof measures it, and the session's provider is off"};
     if (spec.provider() == v1::SessionSpec::PROVIDER_MSPTI) {
       return {false, "only aclprof measures it, and the session's provider is mspti; use auto or aclprof"};

@@ -64,7 +64,6 @@ attach::CollectKinds CollectKindsOf(std::string_view option, std::string_view va
 struct NotServed {
   bool steps = false;  // but for the steps that processes mark
   std::string_view why;
-  bool never = false;  // in no session, attached or not
 };
 NotServed WhyNotServed(std::string_view option, std::string_view value, const v1::SessionSpec& spec);
 // Could one serve it in this session?

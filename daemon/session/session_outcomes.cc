@@ -112,14 +112,15 @@ void SessionProcesses::FillOption(const std::string& key, const ProcessReports& 
   }
   out->set_result(v1::Outcome::RESULT_NEEDS_PROCESS);
   out->set_detail(std::string(kNeedsProcess));
-  const auto value = plan_.application_options.find(key);
-  const NotServed not_served =
-      WhyNotServed(key, value == plan_.application_options.end() ? std::string_view() : value->second, spec_);
   if (collect_.Has(key)) {
     collect_.Fill(key, seen.processes, seen.over, out);
     const std::string busy = activity_ == nullptr ? "" : activity_->BusyText();
     if (!busy.empty()) out->set_detail(out->detail() + (out->detail().empty() ? "" : "; ") + busy);
-  } else if ((seen.attached || not_served.never) && key != kMarksOption && key != kStacksOption) {
+  } else if (key != kMarksOption && key != kStacksOption) {
+    const auto found = plan_.application_options.find(key);
+    const std::string_view value = found == plan_.application_options.end() ? std::string_view() : found->second;
+    if (!seen.attached && !options::NamesRegisters(key, value)) return;
+    const NotServed not_served = WhyNotServed(key, value, spec_);
     out->set_result(not_served.steps ? v1::Outcome::RESULT_PARTIAL : v1::Outcome::RESULT_UNSUPPORTED);
     out->set_detail(std::string(not_served.why));
   }

@@ -206,11 +206,6 @@ class Planner {
     std::erase_if(plan_.awaited_options, [this](const std::string& key) {
       return !options_.Asked(key) && !CanServe(key, options_.Text(key), spec_);
     });
-    for (const std::string& key : plan_.awaited_options) {
-      const NotServed not_served = WhyNotServed(key, options_.Text(key), spec_);
-      if (!not_served.never) continue;
-      plan_.warnings.push_back(fmt::format("{} = \"{}\": is not recorded: {}", key, options_.Text(key), not_served.why));
-    }
     const OptionAims aims = AimsOf(options_);
     if (!aims.node && !aims.application && spec_.collectors().empty()) {
       planner.AddAll();
@@ -236,7 +231,7 @@ class Planner {
   bool AwaitsAnything() const {
     if (spec_.marks()) return !plan_.awaited_options.empty();
     return std::ranges::any_of(plan_.awaited_options, [this](const std::string& key) {
-      return !WhyNotServed(key, options_.Text(key), spec_).never;
+      return !options::NamesRegisters(key, options_.Text(key));
     });
   }
 
@@ -351,11 +346,11 @@ class Planner {
     RoundRates(ConcernedDevices(), context_.collectors, &plan_.options);
     for (options::Effective& effective : plan_.options) {
       if (plan_.application_options.contains(effective.key)) {
-        const NotServed not_served = WhyNotServed(effective.key, effective.value, spec_);
-        if ((!context_.attached && !not_served.never) || effective.key == kStacksOption) {
+        const bool is_known = context_.attached || options::NamesRegisters(effective.key, effective.value);
+        if (!is_known || effective.key == kStacksOption) {
           AddNote(kNeedsProcess, &effective);
         } else if (effective.key != kMarksOption && !IsCollectedInside(effective.key)) {
-          AddNote(not_served.why, &effective);
+          AddNote(WhyNotServed(effective.key, effective.value, spec_).why, &effective);
         }
         continue;
       }

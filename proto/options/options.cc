@@ -85,6 +85,7 @@ class Checker {
     CheckNeeds();
     CheckInstr();
     CheckDeprecated();
+    CheckRegisters();
     FillEffective();
     if (left_out_ > 0) {
       result_.problems.push_back({.kind = left_out_kind_, .text = fmt::format("and {} more problems", left_out_), .left_out = left_out_});
@@ -118,6 +119,7 @@ class Checker {
   void CheckNeeds();
   void CheckInstr();
   void CheckDeprecated();
+  void CheckRegisters();
   void FillEffective();
   Effective EffectiveOf(const State& state) const;
 
@@ -323,6 +325,12 @@ void Checker::CheckDeprecated() {
   }
 }
 
+void Checker::CheckRegisters() {
+  const State& metrics = At("aic_metrics");
+  if (!NamesRegisters(metrics.option->key, metrics.canonical)) return;
+  result_.warnings.push_back(fmt::format("{} = {}: is not recorded: {}", metrics.option->key, Quoted(metrics.asked_text), kNoRegisters));
+}
+
 Effective Checker::EffectiveOf(const State& state) const {
   const Option& option = *state.option;
   Effective out{.key = std::string(option.key),
@@ -361,6 +369,8 @@ std::string WhyUnsupported(const Option& option, const NodeSupport& node) {
 }
 
 CheckResult Check(const CheckRequest& request) { return Checker(request).Run(); }
+
+bool NamesRegisters(std::string_view key, std::string_view value) { return key == "aic_metrics" && value.starts_with("Custom:"); }
 
 bool IsApplication(std::string_view key) {
   const Option* option = Find(key);

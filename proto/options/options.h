@@ -133,6 +133,11 @@ struct CheckResult {
 CheckResult Check(const CheckRequest& request);
 
 inline constexpr std::string_view kNeedsProcess = "needs an attached process that reports it";
+// Registers of one's own for aic_metrics: right, and recorded in no session.
+inline constexpr std::string_view kNoRegisters =
+    "only aclprof measures it, whose interface has no custom registers; use a group of metrics, or run the job under "
+    "msprof --aic-metrics=Custom:... and export its PROF directory";
+bool NamesRegisters(std::string_view key, std::string_view value);
 // From inside the application, be it an option or one of the switches that are none.
 bool IsApplication(std::string_view key);
 // Of the application's those that are on and were asked for, or are defaults of the switches, in the table's order.

@@ -283,6 +283,15 @@ TEST(OptionsTest, OneKeyInSeveralWays) {
   ExpectOne(both("dvpp_freq", "10", "11"), Kind::kConflict, "dvpp_freq", "\"10\"");
 }
 
+// aclprof's interface has a number for each group and a NULL for events (in-application 3.3): registers have no way into it.
+TEST(OptionsTest, RegistersAreRightButCannotBeRecorded) {
+  const CheckResult result = CheckGiven({Field("aic_metrics", "Custom:8")});
+  EXPECT_TRUE(result.ok());
+  EXPECT_THAT(result.warnings, ElementsAre(AllOf(HasSubstr("aic_metrics = \"Custom:8\": is not recorded"),
+                                                 HasSubstr("use a group of metrics, or run the job under msprof --aic-metrics=Custom:"))));
+  EXPECT_THAT(CheckGiven({Field("aic_metrics", "Memory")}).warnings, IsEmpty());
+}
+
 TEST(OptionsTest, AllProblemsAtOnceAndNotTooMany) {
   CheckResult result = CheckGiven({Field("sys_io_sampling_freq", "0"), Field("l2", "yes"),
                                    Field("gpu", "1"), Field("llc_profiling", "read"),
