@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "driver/abi/channels.h"
@@ -6,30 +7,96 @@
 namespace profd::sim {
 namespace {
 
-// Instruction profiling. The specification has sizes, no layout: behind 32 bytes that the vendor's
-// analyser does not read follows a running count, so that a byte lost or doubled shows.
-class InstrEmitter final : public Emitter {
+// A record every 10 ms, whatever the cycles: the rate of real cores is not what this is for.
+constexpr uint32_t kRecordMs = 10;
+
+// 32 bytes of fields without gaps, low bits first.
+class FieldBlock {
  public:
-  InstrEmitter(Target target, size_t record_size) : target_(target), record_size_(record_size) {}
-  void Emit(const Tick& tick, std::string* out) override {
-    out->append(kUnread, '\0');
-    const uint64_t busy = target_.model().Total(kSioRx, tick.scenario_ns);
-    for (size_t at = kUnread; at < record_size_; at += 2 * sizeof(uint64_t)) {
-      AppendLe(static_cast<uint64_t>(tick.index), out);
-      AppendLe(busy, out);
-    }
+  void Put(unsigned bits, uint64_t value) {
+    for (unsigned i = 0; i < bits; ++i, ++at_) words_[at_ / 64] |= (value >> i & 1) << at_ % 64;
   }
-  size_t BytesPerTick() const override { return record_size_; }
+  const std::array<uint64_t, 4>& words() const { return words_; }
 
  private:
-  static constexpr size_t kUnread = 32;
-  const Target target_;
-  const size_t record_size_;
+  std::array<uint64_t, 4> words_{};
+  unsigned at_ = 0;
 };
 
-// A record every 10 ms, whatever the cycles: the rate of real cores is not what this is for.
+// In every record stand the share of the time since the last one that a unit was busy, of the period's cycles, and
+// what the group's share of memory traffic is. The 32 bytes in front are not known.
+class InstrEmitter final : public Emitter {
+ public:
+  InstrEmitter(Target target, uint32_t core, uint32_t period) : target_(target), core_(core), period_(period) {}
+
+  void Emit(const Tick& tick, std::string* out) override {
+    const uint64_t timestamp = target_.clock().Counter(tick.now_ns);
+    out->append(32, '\0');
+    const auto cycles = Cycles(tick, timestamp).words();
+    if (core_ > 0) {
+      for (uint64_t word : cycles) AppendLe(word, out);
+      return;
+    }
+    const auto flow = Flow(tick, timestamp).words();
+    for (size_t i = 0; i < cycles.size(); ++i) {
+      AppendLe(flow[i], out);
+      AppendLe(cycles[i], out);
+    }
+  }
+  size_t BytesPerTick() const override { return abi::InstrRecordSize(core_); }
+
+ private:
+  // Counted from the beginning of time; in the record are the low 12 bits.
+  FieldBlock Cycles(const Tick& tick, uint64_t timestamp) const {
+    const uint64_t cube = Busy(kCubeBusy, tick), vector = Busy(kVectorBusy, tick);
+    FieldBlock block;
+    block.Put(12, core_ > 0 ? vector : 0);
+    block.Put(12, (cube + vector) / 8);
+    block.Put(12, core_ > 0 ? 0 : cube);
+    block.Put(12, cube / 2);
+    block.Put(12, (cube + vector) / 3);
+    block.Put(12, vector / 2);
+    block.Put(12, 0);
+    block.Put(12, core_ > 0 ? timestamp : 0);  // that of an AI Core is in its other block
+    block.Put(12, core_ > 0 ? timestamp >> 12 : 0);
+    block.Put(60, 0);
+    block.Put(12, core_ > 0 ? timestamp >> 24 : 0);
+    block.Put(12, core_ > 0 ? timestamp >> 36 : 0);
+    block.Put(48, 0);
+    block.Put(16, core_ > 0 ? timestamp >> 48 : 0);
+    return block;
+  }
+  FieldBlock Flow(const Tick& tick, uint64_t timestamp) const {
+    const uint64_t read = Moved(kHbmRead, tick), written = Moved(kHbmWrite, tick);
+    FieldBlock block;
+    block.Put(16, Least(read / 64, 16));
+    block.Put(16, Least(written / 64, 16));
+    block.Put(24, 300 + Least(read / 256, 16));
+    block.Put(24, 200 + Least(written / 256, 16));
+    block.Put(24, Least(read, 24));
+    block.Put(24, Least(written, 24));
+    block.Put(24, Least(read / 2, 24));
+    block.Put(24, Least(written / 2, 24));
+    block.Put(64, timestamp);
+    block.Put(16, Least(read / 128, 16));
+    return block;
+  }
+  uint64_t Busy(Quantity quantity, const Tick& tick) const {
+    return target_.model().Total(quantity, tick.scenario_ns) / 1000 * period_ / (kRecordMs * 1000);
+  }
+  // KiB of one of the groups since the last record.
+  uint64_t Moved(Quantity quantity, const Tick& tick) const {
+    const DeviceModel& model = target_.model();
+    return (model.Total(quantity, tick.scenario_ns) - model.Total(quantity, tick.before_ns)) / abi::kInstrGroups / 1024;
+  }
+  static uint64_t Least(uint64_t value, unsigned bits) { return std::min(value, (uint64_t{1} << bits) - 1); }
+
+  const Target target_;
+  const uint32_t core_;
+  const uint32_t period_;
+};
+
 std::unique_ptr<RecordStream> MakeInstr(const StreamStart& start) {
-  constexpr uint32_t kRecordMs = 10;
   const auto config = start.CopyExactly<abi::InstrProfileCfg>();
   if (!config || start.para.sample_period != 0 || start.para.channel_type != abi::kProfTsType ||
       config->period < 300 || config->period > 30000 || config->pc_sampling > 1) {
@@ -39,9 +106,8 @@ std::unique_ptr<RecordStream> MakeInstr(const StreamStart& start) {
   for (uint32_t group = 0; group < abi::kInstrGroups; ++group) {
     if (abi::InstrChannel(group, 0) == start.channel) core = 0;
   }
-  const size_t record_size = abi::InstrRecordSize(core);
-  return start.Periodic(record_size, kRecordMs,
-                        std::make_unique<InstrEmitter>(start.target, record_size));
+  return start.Periodic(abi::InstrRecordSize(core), kRecordMs,
+                        std::make_unique<InstrEmitter>(start.target, core, config->period));
 }
 
 }  // namespace

@@ -256,9 +256,25 @@ TEST(HalRecords, InstrRecords) {
   Engine e;
   ASSERT_EQ(e.Start(0, abi::InstrChannel(0, 0), 0), 0);
   ASSERT_EQ(e.Start(0, abi::InstrChannel(24, 2), 0), 0);
+  const int64_t start = e.DeviceNow(0);
   e.AdvanceMs(50);
-  EXPECT_EQ(e.ReadAll(0, abi::InstrChannel(0, 0)).size(), 5u * 96);
-  EXPECT_EQ(e.ReadAll(0, abi::InstrChannel(24, 2)).size(), 5u * 64);
+  const std::string cube = e.ReadAll(0, abi::InstrChannel(0, 0));
+  const std::string vector = e.ReadAll(0, abi::InstrChannel(24, 2));
+  ASSERT_EQ(cube.size(), 5u * 96);
+  ASSERT_EQ(vector.size(), 5u * 64);
+  // An AI Core's record is two blocks by turns of 8 bytes: the time is at 22 of the first one, its cube cycles are 12
+  // bits at 24 of the other, of a period of 1000.
+  EXPECT_EQ(At<uint16_t>(cube, 96 + 70) | uint64_t{At<uint32_t>(cube, 96 + 80)} << 16 |
+                uint64_t{At<uint16_t>(cube, 96 + 84)} << 48,
+            e.node.device_clock(0).Counter(start + 20 * kMs));
+  const DeviceModel& model = e.node.model(0);
+  const uint64_t busy_ns = model.Total(kCubeBusy, e.ScenarioAt(0, start + 20 * kMs)) -
+                           model.Total(kCubeBusy, e.ScenarioAt(0, start + 10 * kMs));
+  EXPECT_NEAR((At<uint16_t>(cube, 96 + 43) - At<uint16_t>(cube, 43)) & 0xFFF, static_cast<double>(busy_ns) / 10'000, 1);
+  // Of an AI Vector core the time begins at bit 84.
+  const uint64_t time = e.node.device_clock(0).Counter(start + 10 * kMs);
+  EXPECT_EQ(At<uint32_t>(vector, 42) >> 4 & 0xFFF, time & 0xFFF);
+  EXPECT_EQ(At<uint32_t>(vector, 44) & 0xFFF, time >> 12 & 0xFFF);
   for (uint32_t period : {299u, 30001u}) {
     StartPara wrong(abi::InstrChannel(1, 1), 0);
     wrong.Set(abi::InstrProfileCfg{period, 0});
