@@ -67,7 +67,7 @@ class Decoder {
 };
 
 struct DecoderSpec {
-  // The base name, or with '*' for digits in front: "hbm.data", "*-CpuUsage.data".
+  // The base name, or with '*' for digits: "hbm.data", "*-CpuUsage.data", "instr.group_*_aic".
   std::string_view base;
   Place::Kind kind;
   // Chips the vendor's analyser reads it on (dump-format 2.17), bit N = platform_version N; others'

@@ -229,6 +229,32 @@ constexpr auto kUbColumns = std::to_array<Column>({
     {"tx_dropped", kInt, "", "atlas_npu_ub_port_dropped_total", "direction=tx"},
 });
 
+// A unit's busy cycles since the core's record before.
+constexpr auto kInstrCyclesColumns = std::to_array<Column>({
+    {"core_group", kKey},
+    {"core_type", kKey, "", "", "", 1, "aic,aiv0,aiv1"},
+    {"vector", kInt, "", "atlas_npu_core_busy_cycles", "unit=vector"},
+    {"scalar", kInt, "", "atlas_npu_core_busy_cycles", "unit=scalar"},
+    {"cube", kInt, "", "atlas_npu_core_busy_cycles", "unit=cube"},
+    {"mte1", kInt, "", "atlas_npu_core_busy_cycles", "unit=mte1"},
+    {"mte2", kInt, "", "atlas_npu_core_busy_cycles", "unit=mte2"},
+    {"mte3", kInt, "", "atlas_npu_core_busy_cycles", "unit=mte3"},
+});
+
+// As recorded, in units that are not known.
+constexpr auto kInstrFlowColumns = std::to_array<Column>({
+    {"core_group", kKey},
+    {"read_bandwidth", kInt, "", "atlas_npu_core_bus_bandwidth", "direction=read"},
+    {"write_bandwidth", kInt, "", "atlas_npu_core_bus_bandwidth", "direction=write"},
+    {"read_latency", kInt, "", "atlas_npu_core_bus_latency", "direction=read"},
+    {"write_latency", kInt, "", "atlas_npu_core_bus_latency", "direction=write"},
+    {"read_commands", kInt},
+    {"write_commands", kInt},
+    {"l2_read_bandwidth", kInt},
+    {"l2_write_bandwidth", kInt},
+    {"l2_hits", kInt},
+});
+
 // Counters are the growth since the line before, as the vendor's database has them; 0 where one decreased.
 constexpr auto kNetdevColumns = std::to_array<Column>({
     {"mac_tx_pfc_packets", kInt, "", "atlas_npu_netdev_mac_pfc_packets_delta", "direction=tx"},
@@ -400,6 +426,8 @@ constexpr std::array<TableSpec, kTableCount> kTables = {{
     {TableId::kLowPower, "low_power", kLowPowerColumns},
     {TableId::kAicorePmu, "aicore_pmu", kAicorePmuColumns},
     {TableId::kUb, "ub", kUbColumns},
+    {TableId::kInstrCycles, "instr_cycles", kInstrCyclesColumns},
+    {TableId::kInstrFlow, "instr_flow", kInstrFlowColumns},
     {TableId::kNetdev, "netdev", kNetdevColumns},
     {TableId::kSysCpu, "sys_cpu", kSysCpuColumns},
     {TableId::kSysMem, "sys_mem", kSysMemColumns},

@@ -31,6 +31,8 @@ enum class TableId : uint8_t {
   kLowPower,
   kAicorePmu,
   kUb,
+  kInstrCycles,
+  kInstrFlow,
   kNetdev,
   kSysCpu,
   kSysMem,

@@ -1,5 +1,5 @@
-// Instruction profiling of the AI Cores (910B, one channel for each core of a core group): kept as the
-// driver delivers it. What its fields mean is decoded by the vendor's analyser; there are no live metrics.
+// Instruction profiling of the AI Cores (910B, one channel for each core of a core group). There are no live metrics:
+// a record comes every few hundred cycles.
 #include <fmt/format.h>
 
 #include "collectors/channel_decoder.h"
@@ -24,7 +24,7 @@ std::string InstrBusy(double cycles) {
 constexpr CollectorSpec kInstrSpec = {
     .name = "instr",
     .source = CollectorSource::kChannel,
-    .summary = "bandwidth and latency of AI Core and AI Vector instructions, for the vendor's analyser",
+    .summary = "bandwidth and latency of AI Core and AI Vector instructions",
     .options = {{{.key = "instr_profiling_freq", .use = OptionUse::kNumber, .busy = InstrBusy}}},
     .max_hz = 0,
 };
@@ -51,7 +51,7 @@ std::vector<ChannelRequest> PlanInstr(const DeviceInfo& device, const ChannelOpt
   return plan;
 }
 
-// Counts records: their fields are for the analyser.
+// Counts records: their fields are for exports.
 template <size_t kRecordSize>
 class InstrDecoder final : public BinaryDecoder<InstrDecoder<kRecordSize>,
                                                 std::array<std::byte, kRecordSize>> {

@@ -14,6 +14,7 @@
 #include "driver/abi/hal_abi.h"
 #include "driver/records/ddr.h"
 #include "driver/records/hbm.h"
+#include "driver/records/instr.h"
 #include "driver/records/llc.h"
 #include "driver/records/lpm.h"
 #include "driver/records/module_mem.h"
@@ -52,9 +53,10 @@ constexpr uint32_t InstrChannel(uint32_t group, uint32_t core) {
 }
 static_assert(InstrChannel(9, 2) == 40 && InstrChannel(19, 2) == 82 && InstrChannel(24, 2) == 98);
 
-// Records are 96 bytes of an AI Core and 64 of an AI Vector core (what the vendor's analyser reads at a
-// time); whose clock their timestamps count is not known, so nothing is judged by them.
-constexpr uint16_t InstrRecordSize(uint32_t core) { return core == 0 ? 96 : 64; }
+// Whose clock their timestamps count is not known, so nothing is judged by them.
+constexpr uint16_t InstrRecordSize(uint32_t core) {
+  return core == 0 ? records::InstrCubeRecord::kSize : records::InstrVectorRecord::kSize;
+}
 
 // "instr.group_24_aiv1": name and file of each of these channels.
 struct InstrName {

@@ -21,6 +21,7 @@
   X(SocProfileDecoders)         \
   X(AicorePmuDecoders)          \
   X(UbDecoders)                 \
+  X(InstrDecoders)              \
   X(HccsDecoders)               \
   X(NetworkDecoders)            \
   X(DvppDecoders)               \

@@ -8,10 +8,13 @@ namespace profd::exporting {
 namespace {
 
 bool Matches(std::string_view pattern, std::string_view base) {
-  if (!pattern.starts_with('*')) return pattern == base;
-  pattern.remove_prefix(1);
-  if (!base.ends_with(pattern)) return false;
-  std::string_view digits = base.substr(0, base.size() - pattern.size());
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == base;
+  const std::string_view behind = pattern.substr(star + 1);
+  if (base.size() <= star + behind.size() || !base.starts_with(pattern.substr(0, star)) || !base.ends_with(behind)) {
+    return false;
+  }
+  const std::string_view digits = base.substr(star, base.size() - star - behind.size());
   return digits.size() <= 10 && IsDigits(digits);
 }
 

@@ -244,6 +244,8 @@ constexpr auto kOwnTables = std::to_array<OwnEntry>({
     {"PROFD_LOW_POWER", TableId::kLowPower},
     {"PROFD_AICORE_PMU", TableId::kAicorePmu},
     {"PROFD_UB_PORT", TableId::kUb},
+    {"PROFD_INSTR_CYCLES", TableId::kInstrCycles},
+    {"PROFD_INSTR_FLOW", TableId::kInstrFlow},
     {"PROFD_SYS_CPU", TableId::kSysCpu},
     {"PROFD_SYS_MEM", TableId::kSysMem},
     {"PROFD_PROC_CPU", TableId::kProcCpu},

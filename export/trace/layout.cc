@@ -171,6 +171,29 @@ constexpr auto kUb = std::to_array<CounterSpec>({
     {"Port{0%3} dropped", {{{"rx", kCell, "rx_dropped"}, {"tx", kCell, "tx_dropped"}}}},
 });
 
+// The units that a kind of core has.
+constexpr auto kInstrCycles = [] {
+  std::array<CounterSpec, 3> counters = {};
+  for (int core = 0; core < 3; ++core) {
+    CounterSpec& counter = counters[static_cast<size_t>(core)];
+    counter = {"Group {0} {1:AIC,AIV0,AIV1} cycles",
+               {{{"Cube", kCell, "cube"},
+                 {"Scalar", kCell, "scalar"},
+                 {"Mte1", kCell, "mte1"},
+                 {"Mte2", kCell, "mte2"},
+                 {"Mte3", kCell, "mte3"}}},
+               0, 1, core};
+    if (core > 0) counter.args[0] = {"Vector", kCell, "vector"};
+  }
+  return counters;
+}();
+constexpr auto kInstrFlow = std::to_array<CounterSpec>({
+    {"Group {0} Bandwidth Read", {{{"flow", kCell, "read_bandwidth"}}}},
+    {"Group {0} Bandwidth Write", {{{"flow", kCell, "write_bandwidth"}}}},
+    {"Group {0} Latency Read", {{{"flow", kCell, "read_latency"}}}},
+    {"Group {0} Latency Write", {{{"flow", kCell, "write_latency"}}}},
+});
+
 constexpr auto kDvpp = std::to_array<CounterSpec>({
     {"DVPP {0} {1:VDEC,JPEGD,PNGD,JPEGE,VPC,VENC,SCD} {2}/Utilization",
      {{{"all(%)", kCell, "all_utilization"}, {"proc(%)", kCell, "proc_utilization"}}}},
@@ -253,6 +276,8 @@ constexpr ProcessSpec Vendor(std::string_view name, int sort_index) {
 }
 // Slots that no process of the vendor's has on a device.
 constexpr ProcessSpec Own(std::string_view name, int slot) { return {name, 40 + slot, slot, true}; }
+// The slot is that of UB: there is no other, and a chip has one of the two.
+constexpr ProcessSpec kInstrProcess = Own("Instruction Profiling", 5);
 
 constexpr std::array<TableLayout, kTableCount> kLayouts = {{
     {TableId::kHccs, Vendor("HCCS", 20), kHccs},
@@ -275,6 +300,8 @@ constexpr std::array<TableLayout, kTableCount> kLayouts = {{
     {TableId::kLowPower, Own("Low Power", 3), {}},
     {TableId::kAicorePmu, Own("AI Core Utilization", 4), kUtilization},
     {TableId::kUb, Own("UB", 5), kUb},
+    {TableId::kInstrCycles, kInstrProcess, kInstrCycles},
+    {TableId::kInstrFlow, kInstrProcess, kInstrFlow},
     {TableId::kNetdev, Own("Network Device", 6), kNetdev},
     {TableId::kSysCpu, Own("System CPU", 7), kSysCpu},
     {TableId::kSysMem, Own("System Memory", 8), kSysMem},

@@ -239,6 +239,9 @@ TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
   Put(sink.get(), TableId::kModuleMem, 0, 40000, 12, 1024);
   Put(sink.get(), TableId::kVoltage, 0, 40000, 1, 800.0);
   Put(sink.get(), TableId::kUb, 0, 40000, 7, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14);
+  Put(sink.get(), TableId::kInstrCycles, 0, 40000, 3, 0, 0, 20, 30, 40, 50, 60);
+  Put(sink.get(), TableId::kInstrCycles, 0, 40000, 3, 2, 10, 20, 0, 40, 50, 60);
+  Put(sink.get(), TableId::kInstrFlow, 0, 40000, 3, 500, 600, 300, 400, 1, 2, 7, 8, 9);
   Put(sink.get(), TableId::kSysMem, 0, 40000, 1, 2, 3, 4, 5, 6, 7, 8, 9);
   Put(sink.get(), TableId::kProcMem, 0, 40000, 42, strings_.Intern("py\"thon\n"), 1, 2, 3);
   Put(sink.get(), TableId::kLowPower, 0, 40000, 1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
@@ -255,6 +258,12 @@ TEST_F(TraceFormatTest, TablesWithoutAVendorsProcessAreShownInOurOwn) {
   has(Counter("Bus Voltage", Pid(1, 0), "\"mV\":800.0"));
   has(Counter("UB Port007", Pid(5, 0), "\"bandwidth_rx(MB/s)\":1,\"bandwidth_tx(MB/s)\":2"));
   has(Counter("UNIC-Port007", Pid(5, 0), "\"bandwidth_rx(MB/s)\":3,\"bandwidth_tx(MB/s)\":9"));
+  has(Counter("Group 3 AIC cycles", Pid(5, 0),
+              "\"Cube\":30,\"Scalar\":20,\"Mte1\":40,\"Mte2\":50,\"Mte3\":60"));
+  has(Counter("Group 3 AIV1 cycles", Pid(5, 0),
+              "\"Vector\":10,\"Scalar\":20,\"Mte1\":40,\"Mte2\":50,\"Mte3\":60"));
+  has(Counter("Group 3 Bandwidth Read", Pid(5, 0), "\"flow\":500"));
+  has(Counter("Group 3 Latency Write", Pid(5, 0), "\"flow\":400"));
   has(Counter("Commit", Pid(8, 0), "\"limit(kB)\":6,\"committed(kB)\":7"));
   has(Counter("py\\\"thon\\u000a (42) pages", Pid(10, 0),
               "\"size\":1,\"resident\":2,\"shared\":3"));
