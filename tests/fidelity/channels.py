@@ -41,6 +41,9 @@ HAS = {
     "aiVectorCore.data": (2, 3, 4),
     "ffts_profile.data": (5, 7, 8, 11, 15, 16),
     "ub.data": (15, 16),
+    "instr.group_2_aic": (5, 7, 8, 11),
+    "instr.group_24_aiv0": (5, 7, 8, 11),
+    "instr.group_24_aiv1": (5, 7, 8, 11),
 }
 LLC_EVENTS = {"read": (0x00, 0x01, 0x02, 0x13, 0x20, 0x22, 0x34, 0x36),
               "write": (0x00, 0x01, 0x03, 0x14, 0x21, 0x23, 0x35, 0x37)}
@@ -357,6 +360,36 @@ def pmu(cores):
     return make
 
 
+def packed(*fields):
+    """(bits, value) without gaps, low bits first."""
+    value = at = 0
+    for bits, field in fields:
+        value |= (field & (1 << bits) - 1) << at
+        at += bits
+    return value.to_bytes(at // 8, "little")
+
+
+def instr(core):
+    """Instruction profiling of one core: a block of cycles; an AI Core's has one of traffic besides."""
+    def make(o, chip, clock, rng, dev):
+        units = [rng.randrange(4096) for _ in range(6)]
+        records = []
+        for offset in clock.offsets():
+            count = clock.counter(offset)
+            now = count if core else rng.randrange(1 << 64)
+            fields = units + [rng.randrange(4096), now, now >> 12] + [rng.randrange(4096) for _ in range(5)]
+            fields += [now >> 24, now >> 36] + [rng.randrange(4096) for _ in range(4)]
+            cycles = packed(*((12, field) for field in fields), (16, now >> 48))
+            flow = packed(*((bits, rng.randrange(1 << bits)) for bits in (16, 16) + (24,) * 6), (64, count),
+                          (16, rng.randrange(1 << 16)))
+            head = bytes(rng.randrange(256) for _ in range(32))
+            records.append(head + (cycles if core else b"".join(
+                flow[i:i + 8] + cycles[i:i + 8] for i in range(0, 32, 8))))
+            units = [unit + rng.randrange(4096) & 4095 for unit in units]
+        return records
+    return make
+
+
 MAKERS = {
     "hccs.data": hccs, "pcie.data": pcie, "nic.data": network(2, 100000),
     "roce.data": network(2, 200000), "dvpp.data": dvpp, "llc.data": llc, "hbm.data": hbm,
@@ -370,6 +403,7 @@ MAKERS = {
     "ffts_profile.data": pmu(lambda chip: (0, 2, 40, 41) if chip in V6 else (0, 2, 25, 26)),
 }
 MAKERS["ub.data"] = ub
+MAKERS.update({"instr.group_2_aic": instr(0), "instr.group_24_aiv0": instr(1), "instr.group_24_aiv1": instr(2)})
 PMU_FILES = ("aicore.data", "aiVectorCore.data", "ffts_profile.data")
 HEADERS = {"hccs.data": HCCS_HEADER, "nic.data": NIC_HEADER, "roce.data": NIC_HEADER,
            "dvpp.data": DVPP_HEADER}

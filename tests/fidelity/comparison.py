@@ -246,7 +246,8 @@ class FidelityCase(unittest.TestCase):
         own = [f"PROFD_{'UB_PORT' if name == 'ub' else name.upper()}" for name in database.OWN]
         own_texts = {"PROFD_DVPP": ("engine",), "PROFD_VOLTAGE": ("rail",),
                      "PROFD_CHIP_TRANS": ("kind",), "PROFD_PROC_CPU": ("process",),
-                     "PROFD_PROC_MEM": ("process",), "PROFD_AICORE_PMU": ("type",)}
+                     "PROFD_PROC_MEM": ("process",), "PROFD_AICORE_PMU": ("type",),
+                     "PROFD_INSTR_CYCLES": ("coreType",)}
         texts.update(own_texts)
         there = {r[0] for r in connection.execute("select name from sqlite_master where type='table'")}
         for table in known + own:

@@ -60,9 +60,10 @@ class Database:
                      "coreType": self.CORES[kind]})
 
     OWN = ("dvpp", "voltage", "chip_trans", "low_power", "sys_cpu", "sys_mem", "proc_cpu", "proc_mem",
-           "aicore_pmu", "ub")
+           "aicore_pmu", "ub", "instr_cycles", "instr_flow")
     TEXTS = {"engine": ("vdec", "jpegd", "pngd", "jpege", "vpc", "venc", "scd"),
-             "rail": ("aicore", "bus"), "kind": ("pa", "pcie"), "type": ("aic", "aiv")}
+             "rail": ("aicore", "bus"), "kind": ("pa", "pcie"), "type": ("aic", "aiv"),
+             "core_type": ("aic", "aiv0", "aiv1")}
 
     def _own_tables(self, reference):
         """What the vendor's database has no table for: all columns, of all rows."""

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 from expected_csv import V6, micros
 
-SLOTS = {"AI Core Utilization": 4, "UB": 5, "CPU Usage": 9, "Memory Usage": 10, "Network Usage": 11,
+SLOTS = {"AI Core Utilization": 4, "UB": 5, "Instruction Profiling": 5, "CPU Usage": 9, "Memory Usage": 10, "Network Usage": 11,
          "Disk Usage": 12, "AI Core Freq": 15,
          "NPU MEM": 17, "DDR": 18, "Acc PMU": 19, "HCCS": 20, "NIC": 21, "RoCE": 22, "PCIe": 23,
          "HBM": 24, "Stars Soc Info": 25, "Stars Chip Trans": 26, "LLC": 27, "SIO": 28, "QoS": 29}
@@ -73,6 +73,18 @@ class Timeline:
         for name in ("packet_rate", "packets", "bytes", "errors", "dropped"):
             self._put("UB", row, f"{port} {name.replace('_', ' ')}",
                       {side: v[f"{side}_{name}"] for side in ("rx", "tx")})
+
+    def _instr_cycles(self, row, v):
+        name = ("AIC", "AIV0", "AIV1")[v["core_type"]]
+        units = ("vector" if v["core_type"] else "cube", "scalar", "mte1", "mte2", "mte3")
+        self._put("Instruction Profiling", row, f"Group {v['core_group']} {name} cycles",
+                  {unit.title(): v[unit] for unit in units})
+
+    def _instr_flow(self, row, v):
+        for what in ("bandwidth", "latency"):
+            for side in ("read", "write"):
+                self._put("Instruction Profiling", row,
+                          f"Group {v['core_group']} {what.title()} {side.title()}", {"flow": v[f"{side}_{what}"]})
 
     def _hbm(self, row, v):
         side = ("Read", "Write")[v["direction"]]

@@ -101,6 +101,40 @@ class ChipParts:
         edge = 35 if place.chip in V6 else 24
         self._pmu(place, slices, lambda core: int(core > edge))
 
+    UNITS = ("vector", "scalar", "cube", "mte1", "mte2", "mte3")
+    FLOWS = ("read_commands", "write_commands", "read_latency", "write_latency", "read_bandwidth", "write_bandwidth",
+             "l2_read_bandwidth", "l2_write_bandwidth")
+
+    def _instr(self, place, slices, group, core):
+        """difference: "instruction profiling": the record's time; no cycles of the first record."""
+        size = 64 if core else 96
+        last = None
+        for record, in self._records(slices, f"{size}s"):
+            pieces = [record[i:i + 8] for i in range(32, size, 8)]
+            bits = int.from_bytes(b"".join(pieces if core else pieces[1::2]), "little")
+            numbers = [bits >> 12 * i & 4095 for i in range(20)]
+            count = bits >> 240 << 48 | sum(numbers[i] << 12 * k for k, i in enumerate((7, 8, 14, 15)))
+            if core == 0:
+                flow = b"".join(pieces[::2])
+                count, hits = struct.unpack_from("<QH", flow, 22)
+                starts = (0, 2, 4, 7, 10, 13, 16, 19, 22)
+                values = [int.from_bytes(flow[a:b], "little") for a, b in zip(starts, starts[1:])]
+                self._add("instr_flow", place, place.clock.device_counter(count), core_group=group,
+                          **dict(zip(self.FLOWS, values)), l2_hits=hits)
+            if last is not None:
+                self._add("instr_cycles", place, place.clock.device_counter(count), core_group=group, core_type=core,
+                          **{unit: (now - then) % 4096 for unit, now, then in zip(self.UNITS, numbers, last)})
+            last = numbers
+
+    def _instr_group_2_aic(self, place, slices):
+        self._instr(place, slices, 2, 0)
+
+    def _instr_group_24_aiv0(self, place, slices):
+        self._instr(place, slices, 24, 1)
+
+    def _instr_group_24_aiv1(self, place, slices):
+        self._instr(place, slices, 24, 2)
+
     UB = ("udma_rx_bind udma_tx_bind rx_bandwidth rx_packet_rate rx_bytes rx_packets rx_errors "
           "rx_dropped tx_bandwidth tx_packet_rate tx_bytes tx_packets tx_errors tx_dropped").split()
 
