@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """The vendor's options: what they turn on, how they are answered, what is refused and why."""
 
+import contextlib
 import json
 import os
+import re
+import sqlite3
 import subprocess
 
 import prof_reader
@@ -224,6 +227,36 @@ class A2(OptionCase):
                 self.assertGreater(size, 0, name)
                 self.assertEqual(size % (96 if "_aic." in name else 64), 0, name)
         profctl("verify", session["dump_path"])
+
+    def test_instructions_are_exported(self):
+        """A row for each record but a core's first; no unit is busier than there are cycles."""
+        dump = self.record({"instr_profiling_freq": 300})["dump_path"]
+        records = {}
+        for device in (0, 1):
+            folder = os.path.join(dump, f"device_{device}", "data")
+            for name in os.listdir(folder):
+                match = re.fullmatch(r"instr\.group_(\d+)_(\w+)\.\d\.slice_0", name)
+                if match:
+                    size = 96 if match[2] == "aic" else 64
+                    records[(device, int(match[1]), match[2])] = os.path.getsize(os.path.join(folder, name)) // size
+        self.assertEqual(len(records), 150)
+        out = os.path.join(self.daemon.base, "instructions")
+        summary = json.loads(profctl("--json", "export", dump, "--format", "sqlite", "--out", out).stdout)
+        self.assertEqual([p for p in summary["problems"] if "instr" in p["file"]], [])
+        with contextlib.closing(sqlite3.connect(summary["outputs"][0]["path"])) as database:
+            ask = lambda sql: database.execute(sql).fetchall()
+            begin, end = ask("SELECT startTimeNs, endTimeNs FROM SESSION_TIME_INFO")[0]
+            rows = ask("SELECT deviceId, coreGroup, value, count(*) FROM PROFD_INSTR_CYCLES JOIN STRING_IDS ON "
+                       "id = coreType GROUP BY 1, 2, 3")
+            self.assertEqual({tuple(row[:3]): row[3] for row in rows},
+                             {core: count - 1 for core, count in records.items()})
+            flows = ask("SELECT deviceId, coreGroup, 'aic', count(*) FROM PROFD_INSTR_FLOW GROUP BY 1, 2")
+            self.assertEqual({tuple(row[:3]): row[3] for row in flows},
+                             {core: count for core, count in records.items() if core[2] == "aic"})
+            busiest, first, last = ask("SELECT max(max(vector, scalar, cube, mte1, mte2, mte3)), min(timestampNs), "
+                                       "max(timestampNs) FROM PROFD_INSTR_CYCLES")[0]
+            self.assertTrue(0 < busiest <= 301, busiest)
+            self.assertTrue(begin <= first < last <= end, (begin, first, last, end))
 
     def test_instructions_at_another_period_are_busy(self):
         first = self.start({"instr_profiling_freq": 300})
