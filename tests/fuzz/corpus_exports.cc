@@ -87,7 +87,7 @@ void WriteDecoders(Corpus& corpus) {
     }
     if (bytes.empty() && spec.record_size != 0) bytes.assign(spec.record_size * 3u, '\1');
     std::string name(spec.base);
-    if (name.front() == '*') name = "pid" + name.substr(1);
+    if (const size_t star = name.find('*'); star != std::string::npos) name.replace(star, 1, "pid");
     name += spec.kind == exporting::Place::Kind::kDevice ? "_device" : "_host";
     corpus.Write("export_decoder", name + "_" + std::to_string(index),
                  Header(index, 0) + InPieces(bytes));

@@ -68,7 +68,8 @@ void Run(fuzz::Input input) {
   dump.cpu_count = 8;
   dump.cards = {{"eth0", 10000}};
   DataFile file;
-  file.base = spec.base.starts_with('*') ? "42" + std::string(spec.base.substr(1)) : spec.base;
+  file.base = spec.base;
+  if (const size_t star = file.base.find('*'); star != std::string::npos) file.base.replace(star, 1, "42");
   Strings strings;
   CheckingSink sink;
   uint64_t events = 0;
