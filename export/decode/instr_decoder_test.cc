@@ -2,6 +2,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "driver/abi/channels.h"
 #include "export/decode/device_test_support.h"
 
 namespace profd::exporting {
@@ -116,6 +117,17 @@ TEST_F(InstrTest, FilesOfOneCoreEach) {
                            "instr.group_1_aic.data", "instr.biu_perf_group0_aic"}) {
     EXPECT_EQ(Spec(base), nullptr) << base;
   }
+}
+
+// What is recorded can be exported, of every channel that a session can open.
+TEST(Decoders, ReadEveryChannelOfTheDriver) {
+  for (const abi::ChannelFormat& format : abi::kChannelFormats) {
+    const DecoderSpec* spec = FindDecoder(format.file, Place::Kind::kDevice, 5);
+    ASSERT_NE(spec, nullptr) << format.file;
+    EXPECT_EQ(spec->record_size, format.record_size) << format.file;
+    EXPECT_FALSE(spec->tables.empty()) << format.file;
+  }
+  EXPECT_NE(FindDecoder(abi::kLpInfoFile, Place::Kind::kDevice, 5), nullptr);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "export/durations.h"
 #include "export/sqlite/sql_enums.h"
+#include "export/sqlite/sql_tables.h"
 #include "export/sqlite/test_support.h"
 
 namespace profd::exporting {
@@ -130,6 +131,12 @@ TEST(SqliteFormat, ColumnsAndTypesAreTheVendors) {
   EXPECT_EQ(made.Query("SELECT name FROM ENUM_MODULE WHERE id = 31"), One({"PROFILING"}));
   // No rows, no table, as the vendor's analyser does it.
   EXPECT_TRUE(made.Query("SELECT 1 FROM sqlite_schema WHERE name = 'HCCS'").empty());
+}
+
+TEST(SqliteFormat, EveryKindOfRowHasATable) {
+  std::set<TableId> there;
+  for (const SqlTable& table : SqlRowTables()) there.insert(table.source);
+  for (const TableSpec& rows : Tables()) EXPECT_TRUE(there.contains(rows.id)) << rows.name;
 }
 
 TEST(SqliteFormat, RowsBeforeTheSessionAreLeftOutOfTheVendorsTablesOnly) {
