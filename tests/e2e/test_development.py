@@ -60,10 +60,11 @@ class Outside(DaemonCase):
         return folder, run("cmake", "-G", "Ninja", "-S", source, "-B", folder, f"-DCMAKE_PREFIX_PATH={self.prefix}",
                            *arguments, **compiler_cache(self.root))
 
-    def configure_lines(self, *lines, arguments=()):
+    def configure_lines(self, *lines, arguments=(), cmake="3.16", language="CXX"):
         """What CMake says of a project with these lines."""
         source = tempfile.mkdtemp(dir=self.root)
-        write_text(os.path.join(source, "CMakeLists.txt"), "\n".join(("cmake_minimum_required(VERSION 3.16)", "project(outside LANGUAGES CXX)", *lines)))
+        head = (f"cmake_minimum_required(VERSION {cmake})", f"project(outside LANGUAGES {language})")
+        write_text(os.path.join(source, "CMakeLists.txt"), "\n".join((*head, *lines)))
         return self.configure(source, *arguments)[1]
 
     def build(self):
@@ -119,6 +120,21 @@ class Outside(DaemonCase):
         self.assertIn("-- profd: no profd::client, which needs gRPC and protobuf", out)
         self.assertIn("-- targets: profd::profd\n", out)
         self.assertRegex(out, "-- client: (FALSE|0): profd::client needs gRPC and protobuf")
+
+    def test_a_project_in_c(self):
+        """libprofd is plain C; the stubs are not for such a project."""
+        out = self.configure_lines(
+            "find_package(profd REQUIRED)", "file(TOUCH x.c)", "add_library(x STATIC x.c)", "target_link_libraries(x profd::profd)",
+            "find_package(profd QUIET COMPONENTS client)", "message(STATUS \"client: ${profd_FOUND}: ${profd_NOT_FOUND_MESSAGE}\")",
+            language="C")
+        self.assertIn("-- profd: no profd::client, which needs a project with the language CXX\n", out)
+        self.assertRegex(out, "-- client: (FALSE|0): profd::client needs a project with the language CXX\n")
+        self.assertIn("Build files have been written", out)
+
+    def test_a_project_for_an_older_cmake(self):
+        out = self.configure_lines("find_package(profd REQUIRED COMPONENTS profd)", "get_target_property(kind profd::profd TYPE)",
+                                   "message(STATUS \"kind: ${kind}\")", cmake="3.0")
+        self.assertIn("-- kind: SHARED_LIBRARY\n", out)
 
     def test_grpc_by_pkg_config(self):
         """Distributions that build gRPC without CMake have its pkg-config file only."""
