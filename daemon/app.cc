@@ -262,7 +262,9 @@ void App::Impl::LeaveSessions() {
 
 // Sessions end cleanly within their deadline; then everything goes in the opposite order.
 void App::Impl::End() {
-  ::sd_notify(0, "STOPPING=1");
+  const int64_t patience = options.config.stop_deadline_s * kNsPerSecond + kEndGraceNs;
+  // Also where TimeoutStopSec of the unit is shorter.
+  ::sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%lld", static_cast<long long>(patience + 2 * kEndGraceNs) / 1000);
   // No new connections; calls on those there are are still answered.
   if (rpc != nullptr) rpc->StopListening();
   auto ended = std::make_shared<std::promise<void>>();
@@ -272,7 +274,6 @@ void App::Impl::End() {
       recorder != nullptr ? recorder->End(done) : done();
     });
   });
-  int64_t patience = options.config.stop_deadline_s * kNsPerSecond + kEndGraceNs;
   bool clean = ended->get_future().wait_for(std::chrono::nanoseconds(patience)) ==
                std::future_status::ready;
   if (!clean) log::Error("sessions did not end in time");

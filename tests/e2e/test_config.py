@@ -148,6 +148,21 @@ class Reload(unittest.TestCase):
             self.assertEqual(prof_reader.time_gaps(dump[(0, "hccs.data")].timestamps(), 20_000_000), [])
 
 
+class ServiceManager(unittest.TestCase):
+    def test_time_to_end_sessions(self):
+        """More than the unit's TimeoutStopSec, where sessions may take more."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            path = os.path.join(temp_folder(self), "notify")
+            manager.bind(path)
+            manager.settimeout(scaled(60))
+            with Daemon("devices = 1\n", config={"limits": {"stop_deadline_s": 120}}, env={"NOTIFY_SOCKET": path}) as daemon:
+                self.assertIn(b"READY=1", manager.recv(4096))
+                self.assertEqual(daemon.stop(), 0)
+            last = manager.recv(4096).decode()
+        self.assertTrue(last.startswith("STOPPING=1\n"), last)
+        self.assertGreater(int(re.search(r"^EXTEND_TIMEOUT_USEC=(\d+)$", last, re.M)[1]), 120_000_000)
+
+
 class Socket(unittest.TestCase):
     def test_second_daemon(self):
         with Daemon("devices = 1\n") as daemon:
