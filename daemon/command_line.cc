@@ -165,6 +165,13 @@ log::Level LevelOf(const std::string& name) {
   return log::Level::kInfo;
 }
 
+// What a service starts inherits the variable, also a terminal: it is for the stream it names.
+bool LogsToJournal() {
+  const char* stream = ::getenv("JOURNAL_STREAM");
+  struct stat info {};
+  return stream != nullptr && ::fstat(STDERR_FILENO, &info) == 0 && fmt::format("{}:{}", info.st_dev, info.st_ino) == stream;
+}
+
 void BlockSignals() {
   sigset_t signals;
   ::sigemptyset(&signals);
@@ -216,7 +223,7 @@ std::optional<std::string> Printed(const Flags& flags) {
 }
 
 int Serve(const Flags& flags, const DaemonConfig& config) {
-  log::Setup(LevelOf(config.log_level), ::getenv("JOURNAL_STREAM") != nullptr);
+  log::Setup(LevelOf(config.log_level), LogsToJournal());
   if (flags.simulate) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread runs yet
     ::setenv("PROFD_SIM_SCENARIO", flags.scenario.c_str(), 1);

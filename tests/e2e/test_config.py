@@ -96,6 +96,11 @@ class CommandLine(unittest.TestCase):
         checked = self.check(active)
         self.assertEqual(checked.returncode, 0, checked.stderr)
 
+    def test_log_is_on_stderr(self):
+        """Also in a terminal that a service has started, which inherits that service's variable."""
+        with Daemon("devices = 1\n", env={"JOURNAL_STREAM": "8:1234567"}) as daemon:
+            self.assertIn(" info serving ", daemon.log())
+
     def test_simulator_is_never_found_by_accident(self):
         """Only --simulate brings it in; the status says so in any case."""
         with Daemon("devices = 1\n") as daemon:
