@@ -72,8 +72,12 @@ ArchiveQueue::ArchiveQueue(Deps deps, const DaemonConfig& config, std::string_vi
 }
 
 void ArchiveQueue::Load(std::string_view saved) {
+  if (saved.empty()) return;
   const auto json = nlohmann::json::parse(saved, nullptr, false);
-  if (!json.is_object()) return;
+  if (!json.is_object()) {
+    log::Error("what waits for the database cannot be read", {{"why", fmt::format("{} is damaged", kArchiveFile.name)}});
+    return;
+  }
   const auto number = [](const nlohmann::json& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_number_integer() ? found->get<int64_t>() : 0;

@@ -38,13 +38,14 @@ DumpRetention::~DumpRetention() { Stop(); }
 void DumpRetention::Stop() { executor_.Stop(); }
 
 void DumpRetention::LoadPins() {
+  const auto lost = [](const std::string& why) {
+    log::Error("pins could not be read: pinned dumps are not protected", {{"why", why}});
+  };
   Result<std::string> text = deps_.store.Load(kPinsFile);
-  if (!text.ok()) {
-    log::Error("pins could not be read: pinned dumps are not protected", {{"why", text.status().ToString()}});
-    return;
-  }
+  if (!text.ok()) return lost(text.status().ToString());
+  if (text->empty()) return;
   auto json = nlohmann::json::parse(*text, nullptr, false);
-  if (!json.is_object() || !json["pinned"].is_array()) return;
+  if (!json.is_object() || !json["pinned"].is_array()) return lost(fmt::format("{} is damaged", kPinsFile.name));
   for (const auto& name : json["pinned"]) {
     if (name.is_string() && DumpRoot::IsDumpName(name.get<std::string>())) {
       pinned_.insert(name.get<std::string>());

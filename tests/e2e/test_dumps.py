@@ -218,6 +218,15 @@ class Dumps(unittest.TestCase):
             d.until_records(session_id, 20)
             self.assertEqual(self.stop(d, session_id)["state"], "done")
 
+    def test_state_that_is_damaged_is_reported(self):
+        with daemon() as d:
+            d.kill()
+            for name in ("pins.json", "archive.json"):
+                write_text(os.path.join(d.dump_root, ".state", name), '{"pinned": ["PROF_')
+            d.start()
+            self.assertRegex(d.log(), 'error pins could not be read: pinned dumps are not protected why="pins.json is damaged"')
+            self.assertRegex(d.log(), 'error what waits for the database cannot be read why="archive.json is damaged"')
+
     def test_one_daemon_at_a_time(self):
         with daemon() as d:
             session_id = self.start(d)
