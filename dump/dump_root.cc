@@ -75,10 +75,10 @@ Status CheckRoot(int fd, const std::string& path) {
   struct stat st {};
   if (::fstat(fd, &st) != 0) return Status::FromErrno(errno, path);
   if (st.st_uid != ::geteuid() && st.st_uid != 0) {
-    return PermissionDenied(fmt::format("dump root {} belongs to uid {}", path, st.st_uid));
+    return PermissionDenied(fmt::format("dump root {} belongs to uid {}; give it to profd (uid {})", path, st.st_uid, ::geteuid()));
   }
   if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return PermissionDenied(fmt::format("dump root {} may be written by others (mode {:04o})", path,
+    return PermissionDenied(fmt::format("dump root {} may be written by others (mode {:04o}); chmod go-w", path,
                                         static_cast<unsigned>(st.st_mode & 07777)));
   }
   return {};
@@ -141,7 +141,7 @@ Result<DumpRoot> DumpRoot::Attach(const std::string& path_in) {
   if (!fd.valid()) {
     // A link shows as ELOOP, or as ENOTDIR because of O_DIRECTORY.
     if (errno == ELOOP || errno == ENOTDIR) {
-      return PermissionDenied(fmt::format("dump root {} is a symbolic link or no directory", path));
+      return PermissionDenied(fmt::format("dump root {} is a symbolic link or no directory; name the directory itself", path));
     }
     return Status::FromErrno(errno, fmt::format("open dump root {}", path));
   }
