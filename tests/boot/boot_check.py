@@ -41,7 +41,7 @@ def check(function):
 
 
 def prepare():
-    for name, number in (("profd-forbidden", (10, 254)), ("davinci15", (10, 229))):
+    for name, number in (("profd-forbidden", (10, 254)), ("davinci63", (10, 229))):
         with contextlib.suppress(FileExistsError):
             os.mknod(f"/dev/{name}", stat.S_IFCHR | 0o666, os.makedev(*number))
     packages = "/boot-test/packages"
