@@ -253,6 +253,10 @@ WordList Candidates(const Line& line, const CLI::App& app, const std::string& cu
     }
     return ValuesOf(name, line.flag->get_type_name(), command.get_name());
   }
+  // Its arguments are those of another program, profctl-tls-init.
+  if (command.get_name() == "init") {
+    return current.starts_with('-') ? Split("--help --hosts --users --admin --viewer --days --force --json", ' ') : WordList{kFiles};
+  }
   WordList words;
   for (const CLI::Option* argument : command.get_options()) {
     if (!argument->get_positional() || current.starts_with('-')) continue;

@@ -48,6 +48,8 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
   EXPECT_EQ(Offered({"selftest", "--act"}), "--active");
   EXPECT_EQ(Offered({"export", "--no-w"}), "--no-wait");
   EXPECT_EQ(Offered({"tls", "in"}), "init");
+  EXPECT_EQ(Offered({"tls", "init", "./tls", "--h"}), "--help --hosts");
+  EXPECT_EQ(Offered({"tls", "init", "--sock"}), "");
   EXPECT_EQ(Offered({"tune", "ver"}), "verify");
   EXPECT_EQ(Offered({"tune", "check", "--mode", "sub"}), "subgraph");
   EXPECT_EQ(Offered({"advise", "x", "--format", ""}), "text json sarif");
@@ -72,7 +74,7 @@ TEST_F(CompletionTest, OffersCommandsFlagsAndTheirValues) {
 
 TEST_F(CompletionTest, OffersFilesWhereTheyBelong) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"export", "/et"}, {"verify", ""}, {"analyze", "/tm"}, {"advise", ""}, {"report", "run1", ""}, {"show", "./PROF"}, {"show", "PROF"}, {"--tls-dir", ""}, {"fetch", "--out", ""},
+           {"export", "/et"}, {"verify", ""}, {"analyze", "/tm"}, {"advise", ""}, {"report", "run1", ""}, {"show", "./PROF"}, {"show", "PROF"}, {"--tls-dir", ""}, {"fetch", "--out", ""}, {"tls", "init", ""},
            {"check", "--options-json", ""}, {"start", "--output", ""}, {"run", "python", ""},
            {"run", "--job", "j", "--", ""}}) {
     EXPECT_EQ(Offered(words), "<files>") << words.front();

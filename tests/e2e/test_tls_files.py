@@ -176,6 +176,12 @@ class Init(unittest.TestCase):
             self.assertEqual(done.returncode, 0 if more else 3, done.stderr)
             self.assertFalse(os.path.exists(target))
 
+    def test_completion(self):
+        """Its options are offered, which are another program's."""
+        options = re.findall(r"^  (?:-h,)?(--[a-z]+)", call(PROFCTL, "tls", "init", "--help").stdout, re.M)
+        self.assertIn("--hosts", options)
+        self.assertEqual(call(PROFCTL, "__complete", "tls", "init", "--").stdout.split(), options)
+
     def test_usage(self):
         # Names become directories and parts of openssl's configuration.
         names = [["--hosts", "h", "--users", name]
