@@ -53,32 +53,32 @@ class NpuReader {
         state_(lasting_, owner_, device, host.sys, host.process_names_or_null) {}
 
   // False: our thread was given up.
-  bool Read(const Groups& due, const NpuStateOptions& options, int64_t now_ns, SampleBatch& out) {
+  bool Read(int64_t due_ns, const NpuStateOptions& options, int64_t now_ns, SampleBatch& out) {
     if (!up_ && !Revive(now_ns)) {
       if (abandoned_) return false;
       EmitLasting(now_ns, out);
       return true;
     }
+    const Groups due = timetable_.Due(due_ns);
     const size_t before = out.samples().size();
     DevicePass pass(dcmi_, device_, owner_, out, now_ns);
     rows_.BeginPass();
     rows_.Read(pass, ReadingPace::kFast);
     core_.Fast(pass, rows_);
-    if (!pass.over() && (due.medium || revived_)) {
+    if (!pass.over() && due.medium) {
       const DcmiAnswer<unsigned> health = state_.Medium(pass);
       healthy_ = health.ok() ? std::optional(health.value == 0) : std::nullopt;
       rows_.Read(pass, ReadingPace::kMedium);
       core_.Medium(pass, options);
       links_.Medium(pass, rows_);
     }
-    if (!pass.over() && (due.slow || revived_)) {
+    if (!pass.over() && due.slow) {
       rows_.Read(pass, ReadingPace::kSlow);
       state_.Slow(pass, dcmi_.devices());
       links_.Slow(pass, options);
       ub_.Slow(pass);
     }
     if (pass.abandoned()) return false;
-    revived_ = false;
     // What this pass read before the NPU fell silent is gone with the rest: its series are
     // released, and their ids may be another NPU's before the batch is taken. That it is down is
     // reported.
@@ -97,6 +97,9 @@ class NpuReader {
  private:
   void GoDown(int64_t now_ns) {
     up_ = false;
+    // All groups are due when it is back, and their periods begin then: a slow value read twice in a row would be
+    // stale before it is read again.
+    timetable_ = {};
     owner_.Clear();
     owner_.DeviceGone(now_ns);
     retry_after_ns_ = kNsPerSecond;
@@ -112,7 +115,7 @@ class NpuReader {
       next_try_ns_ = now_ns + retry_after_ns_;
       return false;
     }
-    up_ = revived_ = true;
+    up_ = true;
     return true;
   }
 
@@ -131,8 +134,8 @@ class NpuReader {
   UbReadings ub_;
   StateReadings state_;
   SeriesSlot up_slot_{MetricByName("atlas_npu_up")};
+  Timetable timetable_;
   bool up_ = true;
-  bool revived_ = true;  // nothing has been read: all groups are due
   bool abandoned_ = false;
   std::optional<bool> healthy_;
   int64_t retry_after_ns_ = 0;
@@ -163,14 +166,13 @@ class NpuState final : public PolledCollector {
 
   Status Poll(const Tick& tick, PollOutput& out) override {
     TakeFound();
-    const Groups due = timetable_.Due(tick.due_ns);
     NpuCounts counts;
     counts.present = counts.unknown = silent_.size();
     size_t down = 0;
     for (const auto& npu : npus_) {
       // Each NPU's samples have the time of its own poll: a slow neighbour does not
       // make them look simultaneous.
-      if (!npu->Read(due, options_, clock_.MonotonicRawNs(), out.samples)) {
+      if (!npu->Read(tick.due_ns, options_, clock_.MonotonicRawNs(), out.samples)) {
         return Unavailable(
             fmt::format("gave up on NPU {}: a call did not return", npu->device().physical_id));
       }
@@ -180,7 +182,7 @@ class NpuState final : public PolledCollector {
       down += npu->up() ? 0 : 1;
     }
     node_.Fast(out.samples, clock_.MonotonicRawNs(), counts);
-    if (due.medium && !node_.Medium(out.samples, clock_.MonotonicRawNs())) {
+    if (timetable_.Due(tick.due_ns).medium && !node_.Medium(out.samples, clock_.MonotonicRawNs())) {
       return Unavailable("gave up on the driver: a call did not return");
     }
     for (const auto& npu : silent_) {
@@ -209,7 +211,7 @@ class NpuState final : public PolledCollector {
   const Clock& clock_;
   const NpuStateOptions options_;
   SeriesRegistry& registry_;
-  Timetable timetable_;
+  Timetable timetable_;  // of the node's own values
   NodeReadings node_;
   std::vector<std::unique_ptr<NpuReader>> npus_;
   std::vector<std::unique_ptr<SilentNpu>> silent_;

@@ -230,6 +230,23 @@ TEST_F(NpuStateTest, ADroppedCardKeepsUpAndLosesTheRest) {
             std::vector<std::string>{"atlas_npus{state=\"healthy\"} 2"});
 }
 
+// The store withdraws a series after three and a half of its intervals: slow values that are read again a moment after
+// the card came back would be absent for most of the next minute.
+TEST_F(NpuStateTest, ThePeriodsOfACardThatIsBackBeginThen) {
+  Start(1);
+  PollAt(0);
+  for (const char* call : {"0:multi_utilization", "0:health", "0:power"}) fake->codes[call] = abi::kDcmiDeviceMissing;
+  for (int second = 1; second <= 52; ++second) PollAt(second);
+  fake->codes.clear();
+  int back = 53;
+  while (back < 63 && fake->asked["0:boot_status"] < 2) PollAt(back++);
+  EXPECT_EQ(fake->asked["0:boot_status"], 2);
+  for (int second = back; second < back + 59; ++second) PollAt(second);
+  EXPECT_EQ(fake->asked["0:boot_status"], 2);
+  PollAt(back + 59);
+  EXPECT_EQ(fake->asked["0:boot_status"], 3);
+}
+
 TEST_F(NpuStateTest, ValuesThatAreNotNumbersAreAbsent) {
   fake.emplace(1);
   FillDevice(fake->devices[0]);
