@@ -47,6 +47,10 @@ static_assert([] {
   return true;
 }(), "every metric has a help text without a full stop and a name of its own");
 
+static_assert(std::ranges::none_of(kMetrics, [](const MetricSpec& metric) {
+  return metric.labels.find("instance") != std::string_view::npos;
+}), "instance is a label of Prometheus's own, the scraped node, and would be renamed or take its place");
+
 // The id of a metric of the table, at compile time.
 consteval MetricId MetricByName(std::string_view name) {
   for (size_t i = 0; i < kMetrics.size(); ++i) {

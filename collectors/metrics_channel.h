@@ -62,13 +62,13 @@ inline constexpr auto kChannelMetrics = [] {
       {"atlas_npu_network_port_dropped_total", kCounter, kDevice, "layer,port,direction", "packets",
        "Packets dropped at a network port", "channels 4, 129: rxDropped, txDropped"},
       // dvpp
-      {"atlas_npu_dvpp_engine_utilization_ratio", kGauge, kDevice, "engine,dvpp,instance", "ratio",
+      {"atlas_npu_dvpp_engine_utilization_ratio", kGauge, kDevice, "engine,dvpp,engine_id", "ratio",
        "Share of the sampling period one DVPP engine instance worked, all processes",
        "channels 6, 135-141: all_utilization"},
-      {"atlas_npu_dvpp_engine_busy_seconds", kGauge, kDevice, "engine,dvpp,instance", "seconds",
+      {"atlas_npu_dvpp_engine_busy_seconds", kGauge, kDevice, "engine,dvpp,engine_id", "seconds",
        "Time one DVPP engine instance worked, as the driver reports it with each sample",
        "channels 6, 135-141: all_time, us"},
-      {"atlas_npu_dvpp_engine_frames", kGauge, kDevice, "engine,dvpp,instance", "frames",
+      {"atlas_npu_dvpp_engine_frames", kGauge, kDevice, "engine,dvpp,engine_id", "frames",
        "Frames one DVPP engine instance processed, as the driver reports them with each sample",
        "channels 6, 135-141: all_frame"},
       // npu_mem

@@ -301,7 +301,7 @@ NODE = {
         row("DVPP",
             npu_graph("DVPP by engine", "atlas_npu_dvpp_utilization_ratio{@n}", "NPU {{npu}} {{engine}}", w=12),
             npu_graph("DVPP by instance", "atlas_npu_dvpp_engine_utilization_ratio{@n}",
-                      "NPU {{npu}} {{engine}} {{instance}}", w=12), collapsed=True),
+                      "NPU {{npu}} DVPP {{dvpp}} {{engine}} {{engine_id}}", w=12), collapsed=True),
         row("Unified Bus",
             states("Ports", ("atlas_npu_ub_link_up{@n}", "NPU {{npu}} port {{port}}"), values=YES_GOOD),
             npu_graph("Packets", "sum by (npu, direction) (rate(atlas_npu_ub_packets_total{@n}[@]))",

@@ -107,7 +107,7 @@ constexpr auto kPortColumns = std::to_array<Column>({
 constexpr auto kDvppColumns = std::to_array<Column>({
     {"dvpp", kKey},
     {"engine", kKey, "", "", "", 1, "vdec,jpegd,pngd,jpege,vpc,venc,scd"},
-    {"instance", kKey},
+    {"engine_id", kKey},
     {"all_time", kReal, "us", "atlas_npu_dvpp_engine_busy_seconds", "", 1e-06},
     {"all_frame", kReal, "", "atlas_npu_dvpp_engine_frames"},
     {"all_utilization", kReal, "%", "atlas_npu_dvpp_engine_utilization_ratio", "", 0.01},

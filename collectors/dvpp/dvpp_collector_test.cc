@@ -17,10 +17,10 @@ TEST(DvppCollector, ReportsTheMeanOfTheInstancesOfAnEngine) {
   DecoderRig rig(kDvppCollector, MakeDevice(0), abi::kChannelDvpp);
   EXPECT_EQ(rig.Feed("1000:0 5 0 2500 3 20 0 0 0 0 0\n"),
             "atlas_npu_dvpp_engine_utilization_ratio{npu=\"0\",engine=\"venc\",dvpp=\"0\","
-            "instance=\"0\"} 5000000000000 0.2\n"
+            "engine_id=\"0\"} 5000000000000 0.2\n"
             "atlas_npu_dvpp_engine_busy_seconds{npu=\"0\",engine=\"venc\",dvpp=\"0\","
-            "instance=\"0\"} 5000000000000 0.0025\n"
-            "atlas_npu_dvpp_engine_frames{npu=\"0\",engine=\"venc\",dvpp=\"0\",instance=\"0\"} "
+            "engine_id=\"0\"} 5000000000000 0.0025\n"
+            "atlas_npu_dvpp_engine_frames{npu=\"0\",engine=\"venc\",dvpp=\"0\",engine_id=\"0\"} "
             "5000000000000 3\n");
   rig.Feed("1000:0 5 1 0 0 60 0 0 0 0 0\n");
   std::string lines = rig.Feed("1000:020000000 5 0 0 0 0 0 0 0 0 0\n");

@@ -243,7 +243,7 @@ def dvpp():
                     g.text(f"{timestamp_text(ns)} " + ("1 " if with_id else "") +
                            f"{engine} {instance} {busy} {frames} {percent}"
                            f"{'%' if with_id else ''} 0 0 0 {busy} {frames}")
-                    labels = [("engine", kind), ("dvpp", int(with_id)), ("instance", instance)]
+                    labels = [("engine", kind), ("dvpp", int(with_id)), ("engine_id", instance)]
                     g.sample("atlas_npu_dvpp_engine_utilization_ratio", labels, time,
                              percent / 100)
                     g.sample("atlas_npu_dvpp_engine_busy_seconds", labels, time, busy * 1e-6)

@@ -164,7 +164,7 @@ class Csv:
     def _dvpp(self):
         rows = []
         for device, group in by_device(self._rows["dvpp"]):
-            for (dvpp, engine, instance), own in by_key(group, "dvpp", "engine", "instance"):
+            for (dvpp, engine, instance), own in by_key(group, "dvpp", "engine", "engine_id"):
                 grown = [repr(max(v[c] for v in own) - min(v[c] for v in own))
                          for c in ("all_time", "all_frame")]
                 rows.append([name_of(device), str(dvpp), ENGINES[engine], str(instance)] + grown +

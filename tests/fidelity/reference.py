@@ -144,7 +144,7 @@ class Reference(ChipParts, HostParts):
                 continue
             names = ("all_time", "all_frame", "all_utilization", "proc_time", "proc_frame",
                      "proc_utilization", "last_time", "last_frame")
-            self._add("dvpp", place, place.clock.device(timestamp), dvpp=n[0], engine=n[1], instance=n[2],
+            self._add("dvpp", place, place.clock.device(timestamp), dvpp=n[0], engine=n[1], engine_id=n[2],
                       **{name: float(v) for name, v in zip(names, n[3:])})
 
     def _netdev_stats(self, place, slices):
