@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "daemon/archive/archive_test_support.h"
+#include "daemon/metrics/self_metrics.h"
+#include "driver/rooted_fs.h"
 
 namespace profd {
 namespace {
@@ -33,6 +35,18 @@ TEST_F(ArchiveQueueTest, TheOldestFirstAndEachOnce) {
   EXPECT_EQ(Take(), "");
   EXPECT_EQ(queue_->counts().loaded, 2U);
   EXPECT_THAT(queue_->counts().lost, IsEmpty());
+}
+
+// Prometheus's increase() does not see the event with which a series begins.
+TEST_F(ArchiveQueueTest, EveryReasonIsCountedFromZero) {
+  const RootedFs proc = RootedFs::OpenRoot("/proc").value();
+  const Host host{clock_, proc, proc, nullptr, {}, 0};
+  SelfMetrics self(host);
+  queue_->UpdateMetrics(&self);
+  std::map<std::string, size_t> series;
+  for (const prometheus::MetricFamily& family : self.Collect()) series[family.name] = family.metric.size();
+  EXPECT_EQ(series["profd_archive_failures_total"], 5U);
+  EXPECT_EQ(series["profd_archive_lost_total"], 6U);
 }
 
 // What is confirmed says where it went, and what of it was damaged, also to the next daemon.

@@ -29,8 +29,6 @@ NO_DATA = {
     "profd_pump_poll_errors_total": "only when poll failed",
     "profd_advice": "only while a live check finds something",
     "profd_sessions_refused_total": "only when a request was refused",
-    "profd_archive_failures_total": "only when a load failed",
-    "profd_archive_lost_total": "only when a dump was not loaded",
     "profd_tls_connections": "TLS is off",
     "profd_tls_certificate_expiry_timestamp_seconds": "TLS is off",
     "profd_http_certificate_expiry_timestamp_seconds": "TLS is off",
