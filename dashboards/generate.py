@@ -249,13 +249,14 @@ class Builder:
         return out, y + height
 
 
-def variable(name, label, query, where, multi):
+def variable(name, label, query, where, multi, every=None):
+    """`every`: what "All" stands for instead of the values that are listed, which are those of the time shown."""
     return {
         "name": name, "label": label, "type": "query", "datasource": DATASOURCE, "hide": 0,
         "query": {"query": query.replace("@", where), "refId": "variable"},
         "definition": query.replace("@", where), "refresh": 2, "sort": 3, "multi": multi,
         "includeAll": multi, "current": {"text": ["All"], "value": ["$__all"]} if multi else {},
-        "options": [], "regex": "", "skipUrlSync": False,
+        "options": [], "regex": "", "skipUrlSync": False, **({"allValue": every} if multi and every else {}),
     }
 
 
@@ -275,12 +276,14 @@ def dashboard(facts, content, every):
          "current": {}, "options": [], "regex": "", "multi": False, "includeAll": False, "refresh": 1,
          "skipUrlSync": False},
         # A site with one cluster need not label it: no label matches as well.
-        {**variable("cluster", "Cluster", "label_values(profd_build_info, cluster)", "", True), "allValue": ".*"},
+        variable("cluster", "Cluster", "label_values(profd_build_info, cluster)", "", True, ".*"),
+        # A node that has been down for longer than the time shown is not listed, but counts.
         variable("instance", "Node" if one else "Nodes",
-                 'label_values(profd_build_info{cluster=~"$cluster"}, instance)', "", not one),
+                 'label_values(profd_build_info{cluster=~"$cluster"}, instance)', "", not one, ".+"),
     ]
     if jobs:
-        variables.append(variable("job_id", "Job", "label_values(atlas_npu_job_info{@}, job_id)", where, True))
+        # Without a job, what has none must not be shown instead.
+        variables.append(variable("job_id", "Job", "label_values(atlas_npu_job_info{@}, job_id)", where, True, ".+"))
     if npus:
         variables.append(variable("npu", "NPUs", "label_values(atlas_npu_info{@}, npu)", where, True))
     links = [{"type": "link", "title": other["title"], "url": f"/d/{other['uid']}", "icon": "dashboard",
