@@ -33,6 +33,9 @@ th, td { padding: .45rem .8rem; text-align: left; border-bottom: 1px solid var(-
   white-space: nowrap; }
 tr:last-child td { border-bottom: 0; }
 td.text { white-space: normal; }
+.more td { border-bottom: 0; }
+.why td { padding-top: 0; }
+.long { overflow-wrap: anywhere; }
 .advice td.text { min-width: 13rem; overflow-wrap: anywhere; }
 th { font-weight: 600; color: var(--soft); font-size: .85rem; }
 pre { margin: .5rem 0; padding: .8rem; overflow-x: auto; border: 1px solid var(--line);
@@ -52,17 +55,21 @@ std::string_view ClassOf(const std::string& verdict) {
   return verdict == "faulty" || verdict == "down" ? "bad" : "warn";
 }
 
+// The reasons are sentences with long words, for which no column beside the figures is wide enough.
 std::string Row(const NodeView::Device& device, const PageFacts& facts) {
-  std::string row = fmt::format("<tr><td>{}</td><td>{}</td><td><span class=\"{}\">{}</span></td>",
-                                EscapeHtml(device.npu), EscapeHtml(device.chip),
+  const bool ok = device.reasons.empty();
+  std::string row = fmt::format("<tr{}><td>{}</td><td>{}</td><td><span class=\"{}\">{}</span></td>",
+                                ok ? "" : " class=\"more\"", EscapeHtml(device.npu), EscapeHtml(device.chip),
                                 ClassOf(device.verdict), EscapeHtml(device.verdict));
   auto figures = facts.figures.find(device.npu);
   for (size_t i = 0; i < PageFacts::kFigures.size(); ++i) {
     const bool known = figures != facts.figures.end() && !figures->second[i].empty();
     row += "<td>" + (known ? EscapeHtml(figures->second[i]) : std::string("-")) + "</td>";
   }
-  return row + fmt::format("<td class=\"text\">{}</td></tr>\n",
-                           EscapeHtml(fmt::format("{}", fmt::join(device.reasons, "; "))));
+  row += "</tr>\n";
+  if (ok) return row;
+  return row + fmt::format("<tr class=\"why\"><td></td><td class=\"text long\" colspan=\"{}\">{}</td></tr>\n",
+                           2 + PageFacts::kFigures.size(), EscapeHtml(fmt::format("{}", fmt::join(device.reasons, "; "))));
 }
 
 std::string Devices(const NodeView& view, const PageFacts& facts) {
@@ -75,7 +82,7 @@ std::string Devices(const NodeView& view, const PageFacts& facts) {
   for (const NodeView::Device& device : view.devices) rows += Row(device, facts);
   std::string heads = "<th>NPU</th><th>Model</th><th>Health</th>";
   for (std::string_view name : PageFacts::kFigures) heads += fmt::format("<th>{}</th>", name);
-  return "<div class=\"wide\"><table><thead><tr>" + heads + "<th>Why</th></tr></thead>\n<tbody>\n" +
+  return "<div class=\"wide\"><table><thead><tr>" + heads + "</tr></thead>\n<tbody>\n" +
          rows + "</tbody></table></div>\n";
 }
 
@@ -83,7 +90,7 @@ std::string Jobs(const PageFacts& facts) {
   if (facts.jobs.empty()) return "";
   std::string rows;
   for (const PageFacts::Job& job : facts.jobs) {
-    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+    rows += fmt::format("<tr><td class=\"text long\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                         EscapeHtml(job.name), EscapeHtml(job.user.empty() ? "-" : job.user),
                         EscapeHtml(fmt::format("{}", fmt::join(job.npus, ", "))),
                         job.step ? fmt::format("{:.0f}", *job.step) : "-");
