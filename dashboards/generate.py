@@ -299,7 +299,7 @@ def dashboard(facts, content, every):
         "annotations": {"list": [
             annotation("Sessions", builder.expr('sum by (instance) (profd_sessions{@,state="running"}) > 0'),
                        "blue", "session running on {{instance}}"),
-            annotation("Restarts", builder.expr("changes(profd_start_time_seconds{@}[$__interval]) > 0"),
+            annotation("Restarts", builder.expr("changes(profd_start_time_seconds{@}[@]) > 0"),
                        "purple", "profd restarted on {{instance}}"),
             annotation("Alerts", builder.expr(
                 'ALERTS{@,alertname=~"Atlas.*|Profd.*",alertstate="firing"} > 0'),
