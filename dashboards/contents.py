@@ -1,7 +1,8 @@
 """What the dashboards show: rows of panels, each a title and queries. generate.py knows the rest.
 
 In a query {@} stands for the chosen nodes, {@n} for the chosen NPUs of them, {@j} for the chosen jobs on them, [@]
-for the interval a rate needs.
+for the interval a rate needs. That is a minute where Prometheus scrapes four times a minute, in which a counter that is
+read once a minute grows once or not at all: rates of those are over five minutes.
 A panel's unit and description are those of the first metric it names, unless given.
 """
 
@@ -94,7 +95,7 @@ CLUSTER = {
             graph("Priority flow control", ('topk(10, npu:atlas_npu_network_pfc_frames:rate5m{@})',
                                             "{{instance}} NPU {{npu}} {{direction}}"), link=NODE_LINK_SERIES,
                   description="PFC frames of all priorities."),
-            graph("PCIe errors", ('topk(10, sum by (instance, npu) (rate(atlas_npu_pcie_errors_total{@}[@])))',
+            graph("PCIe errors", ('topk(10, sum by (instance, npu) (rate(atlas_npu_pcie_errors_total{@}[5m])))',
                                   "{{instance}} NPU {{npu}}"), link=NODE_LINK_SERIES),
             graph("Network ports that fail their check",
                   ('sum by (instance) (1 - atlas_npu_network_health{@})', "{{instance}}"), link=NODE_LINK_SERIES,
@@ -232,7 +233,7 @@ NODE = {
                       "NPU {{npu}} {{direction}} {{type}}"),
             npu_graph("Read latency", 'atlas_npu_pcie_read_latency_seconds{@n,stat=~"avg|max"}', "NPU {{npu}} {{stat}}",
                       w=12),
-            npu_graph("PCIe errors", "rate(atlas_npu_pcie_errors_total{@n}[@])", "NPU {{npu}} {{type}}", w=12),
+            npu_graph("PCIe errors", "rate(atlas_npu_pcie_errors_total{@n}[5m])", "NPU {{npu}} {{type}}", w=12),
             collapsed=True),
         row("Network and RoCE",
             npu_graph("Sent", 'rate(atlas_npu_network_bytes_total{@n,direction="tx",layer="mac"}[@])'),
@@ -307,14 +308,14 @@ NODE = {
                       "NPU {{npu}} DVPP {{dvpp}} {{engine}} {{engine_id}}", w=12), collapsed=True),
         row("Unified Bus",
             states("Ports", ("atlas_npu_ub_link_up{@n}", "NPU {{npu}} port {{port}}"), values=YES_GOOD),
-            npu_graph("Packets", "sum by (npu, direction) (rate(atlas_npu_ub_packets_total{@n}[@]))",
+            npu_graph("Packets", "sum by (npu, direction) (rate(atlas_npu_ub_packets_total{@n}[5m]))",
                       "NPU {{npu}} {{direction}}", unit="pps"),
-            npu_graph("Flits", "sum by (npu, direction, kind) (rate(atlas_npu_ub_flits_total{@n}[@]))",
+            npu_graph("Flits", "sum by (npu, direction, kind) (rate(atlas_npu_ub_flits_total{@n}[5m]))",
                       "NPU {{npu}} {{direction}} {{kind}}"),
-            npu_graph("Errors", "sum by (npu, direction, type) (rate(atlas_npu_ub_errors_total{@n}[@]))",
+            npu_graph("Errors", "sum by (npu, direction, type) (rate(atlas_npu_ub_errors_total{@n}[5m]))",
                       "NPU {{npu}} {{direction}} {{type}}"),
-            npu_graph("Retransmissions", "rate(atlas_npu_ub_retries_total{@n}[@])", "NPU {{npu}} port {{port}} {{kind}}"),
-            npu_graph("Checksum errors", "rate(atlas_npu_ub_crc_errors_total{@n}[@])", "NPU {{npu}} port {{port}}"),
+            npu_graph("Retransmissions", "rate(atlas_npu_ub_retries_total{@n}[5m])", "NPU {{npu}} port {{port}} {{kind}}"),
+            npu_graph("Checksum errors", "rate(atlas_npu_ub_crc_errors_total{@n}[5m])", "NPU {{npu}} port {{port}}"),
             collapsed=True),
         row("SoC",
             npu_graph("Between the dies", "atlas_npu_sio_bandwidth_bytes_per_second{@n}",

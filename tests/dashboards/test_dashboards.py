@@ -48,6 +48,9 @@ EMPTY_WHEN_WELL = ("changes(profd_start_time_seconds{",)
 GRAFANA_UNITS = {"short", "percentunit", "bytes", "Bps", "s", "hertz", "watt", "joule", "volt", "celsius", "pps",
                  "cps", "dBm"}
 PANEL_TYPES = {"row", "timeseries", "stat", "gauge", "table", "state-timeline", "text"}
+# Counters that are read once a minute: an interval of four scrapes sees them grow once or not at all.
+ONCE_A_MINUTE = re.compile(r"\b(?:atlas_npu_ub_\w+|atlas_npu_pcie_errors|atlas_npu_network_link_up_transitions|profd_hccn_tool_\w+)_total"
+                           r"\{[^}]*\}\[\$__rate_interval\]")
 METRIC = re.compile(r"\b(?:(?:npu|instance|job|jobnpu|rank):[\w:]+|(?:atlas|profd|process)_\w+|ALERTS|up)\b")
 
 
@@ -143,6 +146,7 @@ class Files(unittest.TestCase):
                     with self.subTest(panel["title"]):
                         self.check_panel(panel, variables)
                 for where, expr in queries_of(dashboard):
+                    self.assertIsNone(ONCE_A_MINUTE.search(expr), where)
                     # Not $__interval: at its least it is the scrape interval and holds one sample, in which nothing changes.
                     used = set(re.findall(r"\$\{?(\w+)", expr))
                     self.assertLessEqual(used - {"__rate_interval", "__range"}, set(variables), where)
