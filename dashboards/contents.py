@@ -30,7 +30,7 @@ CLUSTER = {
                  area=True, description="Mean over all NPUs of the chosen nodes, without those that a profiler of the vendor measures."),
             stat("Power of all NPUs", 'sum(instance:atlas_npu_power_watts:sum{@})', area=True,
                  description="Sum over all NPUs of the chosen nodes."),
-            alerts(OF_NODES, ["alertname", "severity", "instance", "npu", "link"]),
+            alerts(OF_NODES, ["alertname", "severity", "instance", "npu", "link", "job_id"]),
             table("Nodes", ["instance"], {
                 "NPUs": ('sum by (instance) (atlas_npus{@,state="present"})', {}),
                 "not ok": ("count by (instance) (atlas_npu_verdict{@} != 0) or 0 * max by (instance) (profd_build_info{@})",

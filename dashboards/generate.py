@@ -277,9 +277,9 @@ def dashboard(facts, content, every):
          "skipUrlSync": False},
         # A site with one cluster need not label it: no label matches as well.
         variable("cluster", "Cluster", "label_values(profd_build_info, cluster)", "", True, ".*"),
-        # A node that has been down for longer than the time shown is not listed, but counts.
+        # A node that has been down for longer than the time shown is not listed, but counts; alerts of jobs have no node.
         variable("instance", "Node" if one else "Nodes",
-                 'label_values(profd_build_info{cluster=~"$cluster"}, instance)', "", not one, ".+"),
+                 'label_values(profd_build_info{cluster=~"$cluster"}, instance)', "", not one, ".*"),
     ]
     if jobs:
         # Without a job, what has none must not be shown instead.
