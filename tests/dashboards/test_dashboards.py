@@ -191,6 +191,27 @@ class Files(unittest.TestCase):
             shown = set(re.findall(r"\{\{(\w+)\}\}", panel["targets"][0]["legendFormat"]))
             self.assertLessEqual(shown, set(kept[1].split(", ")))
 
+    def test_legends_name_every_label(self):
+        """Of series that a query takes as they are; else two of them would look alike."""
+        documented = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in
+                      re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\|([^|]*)\|", read_text(REPO, "docs", "metrics.md"), re.M)}
+        as_it_is = re.compile(r"(?:\w+\()?(\w+)\{([^}]*)\}(?:\[[^]]*\]\))?")
+        looked_at = 0
+        for dashboard in self.dashboards.values():
+            for panel in panels_of(dashboard):
+                for target in panel.get("targets", ()):
+                    query = as_it_is.fullmatch(target["expr"])
+                    if panel["type"] == "table" or not query or query[1] not in documented:
+                        continue
+                    looked_at += 1
+                    shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+                    # A pid is one process; an NPU has its own power or its card's; the ports of cards have no die.
+                    implied = {"npu", "job_id", "job", "container"} if "pid" in shown else set()
+                    implied |= {"atlas_npu_power_watts": {"scope"}, "atlas_npu_ub_link_up": {"udie"}}.get(query[1], set())
+                    chosen = set(re.findall(r'(\w+)="', query[2]))
+                    self.assertEqual(documented[query[1]] - shown - chosen - implied - {"uuid"}, set(), panel["title"])
+        self.assertGreater(looked_at, 120)
+
     def test_runbook_has_every_alert(self):
         with open(os.path.join(REPO, "docs", "runbook.md"), encoding="utf-8") as file:
             text = file.read()
