@@ -44,16 +44,17 @@ Result<SourcedNodes> AskSlurm(const std::string& job, int port, const std::strin
     return SourcedNodes{};
   }
   // A step's nodes are its job's.
-  auto line = RunProgram({"scontrol", "show", "job", "-o", job.substr(0, job.find('.'))}, search_path);
-  if (!line.ok()) return line.status();
-  auto nodes = NodesOfSlurmJob(*line);
-  if (!nodes.ok()) return nodes.status().Annotate("Slurm job " + job);
+  const std::string without_step = job.substr(0, job.find('.'));
+  auto lines = RunProgram({"scontrol", "show", "job", "-o", without_step}, search_path);
+  if (!lines.ok()) return lines.status();
+  auto known = FindSlurmJob(*lines, without_step);
+  if (!known.ok()) return known.status().Annotate("Slurm job " + job);
   // "--" is not understood by scontrol; a list never begins with '-'.
-  auto names = RunProgram({"scontrol", "show", "hostnames", *nodes}, search_path);
+  auto names = RunProgram({"scontrol", "show", "hostnames", known->nodes}, search_path);
   if (!names.ok()) return names.status();
   SourcedNodes found;
   found.list = ParseNodeList(*names, port, problems);
-  found.job_id = job.substr(0, job.find('.'));
+  found.job_id = known->id;
   return found;
 }
 
@@ -77,6 +78,34 @@ Result<SourcedNodes> AskKubernetes(const NodeSource& source, int port,
   return found;
 }
 
+// What `scontrol show job -o` prints of one job, task of an array, or component of a heterogeneous job.
+struct SlurmLine {
+  std::string_view job_id;
+  std::string_view het_job_id;  // empty: not heterogeneous
+  std::string_view nodes;
+  std::string_view state = "UNKNOWN";
+  bool array = false;
+
+  // SLURM_JOB_ID of its processes.
+  std::string_view id() const { return het_job_id.empty() ? job_id : het_job_id; }
+};
+
+SlurmLine ReadSlurmLine(std::string_view text) {
+  SlurmLine line;
+  while (!text.empty()) {
+    const std::string_view token = NextToken(&text);
+    const size_t equals = std::min(token.find('='), token.size());
+    const std::string_view key = token.substr(0, equals);
+    const std::string_view value = token.substr(std::min(equals + 1, token.size()));
+    if (key == "JobId") line.job_id = value;
+    if (key == "HetJobId") line.het_job_id = value;
+    if (key == "NodeList") line.nodes = value;
+    if (key == "JobState") line.state = value;
+    line.array |= key == "ArrayTaskId";
+  }
+  return line;
+}
+
 std::string TextAt(const nlohmann::json& object, const char* outer, const char* inner) {
   auto found = object.find(outer);
   if (found == object.end() || !found->is_object()) return "";
@@ -86,19 +115,26 @@ std::string TextAt(const nlohmann::json& object, const char* outer, const char* 
 
 }  // namespace
 
-Result<std::string> NodesOfSlurmJob(std::string_view scontrol_line) {
-  std::string_view rest = scontrol_line.substr(0, scontrol_line.find('\n'));
-  std::string nodes;
+Result<SlurmJob> FindSlurmJob(std::string_view scontrol_lines, std::string_view job) {
+  // Of an array scontrol prints every task: the number alone is that of one of them.
+  const bool number = IsDigits(job);
+  SlurmJob found;
   std::string state = "UNKNOWN";
-  while (!rest.empty()) {
-    std::string_view token = NextToken(&rest);
-    if (token.starts_with("NodeList=")) nodes = token.substr(9);
-    if (token.starts_with("JobState=")) state = token.substr(9);
+  bool array = false;
+  while (!scontrol_lines.empty()) {
+    const size_t end = std::min(scontrol_lines.find('\n'), scontrol_lines.size());
+    const SlurmLine line = ReadSlurmLine(scontrol_lines.substr(0, end));
+    scontrol_lines.remove_prefix(std::min(end + 1, scontrol_lines.size()));
+    array |= line.array;
+    if (number && line.job_id != job && line.id() != job) continue;
+    state = line.state;
+    if (line.nodes.empty() || line.nodes.starts_with('(') || line.nodes.starts_with('-')) continue;
+    found.id = line.id();
+    found.nodes += fmt::format("{}{}", found.nodes.empty() ? "" : ",", line.nodes);
   }
-  if (nodes.empty() || nodes.starts_with('(') || nodes.starts_with('-')) {
-    return FailedPrecondition(fmt::format("has no nodes (state {})", state));
-  }
-  return nodes;
+  if (!found.nodes.empty()) return found;
+  return FailedPrecondition(fmt::format("has no nodes (state {}){}", state,
+                                        array && number ? fmt::format("; of an array name a task: {}_0", job) : ""));
 }
 
 Result<SourcedNodes> NodesOfPods(const std::string& kubectl_json, int port) {

@@ -35,8 +35,13 @@ struct SourcedNodes {
 Result<SourcedNodes> FindNodes(const NodeSource& source, const std::string& search_path,
                                std::vector<std::string>* problems);
 
-// "NodeList=" of one line of `scontrol show job -o`; an error when the job has no nodes.
-Result<std::string> NodesOfSlurmJob(std::string_view scontrol_line);
+struct SlurmJob {
+  std::string id;     // SLURM_JOB_ID of its processes, also where the job is named "123_4" or "123+1"
+  std::string nodes;  // as Slurm writes them
+};
+
+// `job` in what `scontrol show job -o` prints of it; an error when it has no nodes.
+Result<SlurmJob> FindSlurmJob(std::string_view scontrol_lines, std::string_view job);
 
 // hostIP and nodeName of the running pods of `kubectl get pods -o json`, each node once.
 Result<SourcedNodes> NodesOfPods(const std::string& kubectl_json, int port);

@@ -76,6 +76,33 @@ TEST_F(NodeSourceTest, Slurm) {
   }
 }
 
+// As Slurm 22.05 prints an array of which tasks wait, and a heterogeneous job.
+TEST(SlurmJobs, HaveTheIdOfTheirProcesses) {
+  constexpr std::string_view kTask = "JobId=8 ArrayJobId=5 ArrayTaskId=3 JobName=a JobState=RUNNING NodeList=n[1-2] BatchHost=n1\n";
+  auto task = FindSlurmJob(kTask, "5_3");
+  ASSERT_TRUE(task.ok()) << task.status().ToString();
+  EXPECT_EQ(task->id, "8");
+  EXPECT_EQ(task->nodes, "n[1-2]");
+
+  const std::string waits = "JobId=5 ArrayJobId=5 ArrayTaskId=4-7%2 JobName=a JobState=PENDING NodeList=\n";
+  EXPECT_THAT(FindSlurmJob(waits + std::string(kTask), "5").status().message(),
+              HasSubstr("has no nodes (state PENDING); of an array name a task: 5_0"));
+  // The last task has the number of the array.
+  auto last = FindSlurmJob(std::string(kTask) + "JobId=5 ArrayJobId=5 ArrayTaskId=7 JobState=RUNNING NodeList=n4\n", "5");
+  ASSERT_TRUE(last.ok()) << last.status().ToString();
+  EXPECT_EQ(last->id + " on " + last->nodes, "5 on n4");
+
+  const std::string component = "JobId=43 HetJobId=42 HetJobOffset=1 HetJobIdSet=42-43 JobState=RUNNING NodeList=n2\n";
+  auto both = FindSlurmJob("JobId=42 HetJobId=42 HetJobOffset=0 HetJobIdSet=42-43 JobState=RUNNING NodeList=n1\n" + component, "42");
+  ASSERT_TRUE(both.ok()) << both.status().ToString();
+  EXPECT_EQ(both->id + " on " + both->nodes, "42 on n1,n2");
+  for (const char* name : {"42+1", "43"}) {
+    auto one = FindSlurmJob(component, name);
+    ASSERT_TRUE(one.ok()) << one.status().ToString();
+    EXPECT_EQ(one->id + " on " + one->nodes, "42 on n2") << name;
+  }
+}
+
 TEST_F(NodeSourceTest, ErrorHasTheProgramsOutput) {
   NodeSource source;
   source.slurm = "42";

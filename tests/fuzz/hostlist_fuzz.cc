@@ -28,7 +28,8 @@ void Run(fuzz::Input input) {
   FUZZ_EXPECT(problems.size() <= 32);
   // Expanding 65536 names over and over tests nothing more.
   if (list.nodes.size() < 4096) CheckNodes(list);
-  (void)NodesOfSlurmJob(text);
+  Result<SlurmJob> job = FindSlurmJob(text, "42");
+  if (job.ok()) FUZZ_EXPECT(!job->nodes.empty());
   Result<SourcedNodes> pods = NodesOfPods(std::string(text), kDefaultTlsPort);
   if (pods.ok()) FUZZ_EXPECT(!pods->list.nodes.empty());
 }
