@@ -282,7 +282,7 @@ class ProfctlTest : public ::testing::Test {
                               daemon_.timeout_ms = timeout_ms;
                               return std::make_unique<FakeApi>(daemon_);
                             },
-                            default_socket_, "/usr/bin:/bin", default_address_,
+                            default_socket_, search_path_, default_address_,
                             default_tls_dir_, home_, profiling_options_, ascend_work_path_,
                             working_directory_,
                             [this](const char* name) {
@@ -304,6 +304,7 @@ class ProfctlTest : public ::testing::Test {
   std::ostringstream err_;
   Io io_{out_, err_};
   std::string default_socket_;
+  std::string search_path_ = "/usr/bin:/bin";
   std::string default_address_;
   std::string default_tls_dir_;
   std::string home_;

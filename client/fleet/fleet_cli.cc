@@ -95,10 +95,18 @@ void CheckCommand(const FleetCommand& command, std::vector<std::string>* problem
 }
 
 // What the command requests from one node.
-int Ask(const FleetCommand& command, const Context& context) {
-  if (command.name == "jobs") return RunJobs(context, command.jobs);
+int Ask(const FleetCommand& command, const std::string& source_job, const Context& context) {
+  if (command.name == "jobs") {
+    JobsOptions jobs = command.jobs;
+    if (jobs.job.empty()) jobs.job = source_job;
+    return RunJobs(context, jobs);
+  }
+  if (command.name == "top") {
+    TopOptions top = command.top;
+    if (top.job.empty()) top.job = source_job;
+    return RunTop(context, top);
+  }
   if (command.name == "devices") return RunDevices(context, command.devices);
-  if (command.name == "top") return RunTop(context, command.top);
   if (command.name == "check") return RunCheck(context, command.check);
   return RunShow(context, command.show_id);
 }
@@ -178,8 +186,8 @@ FleetReport Run(const FleetCommand& command, const v1::SessionSpec& request,
 int RunAndReport(const FleetCommand& command, v1::SessionSpec request,
                  const SourcedNodes& found, Fleet* fleet, const Environment& environment) {
   if (IsQuestion(command.name)) {
-    return AskAll(fleet, {command.name, command.json, [&command](const Context& context) {
-                            return Ask(command, context);
+    return AskAll(fleet, {command.name, command.json, [&](const Context& context) {
+                            return Ask(command, found.job_id, context);
                           }});
   }
   if (command.name == "advise") {

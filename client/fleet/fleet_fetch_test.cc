@@ -402,6 +402,23 @@ TEST_F(FleetCliTest, QueriesGoToEveryNode) {
   EXPECT_EQ(Run({"--nodes", "a,b", "devices"}), kExitUnreachable);
 }
 
+// "sets --job ... if it is not given" (docs/many-nodes.md).
+TEST_F(FleetCliTest, QueriesAreOfTheSlurmJob) {
+  TempDir dir;
+  std::ofstream(dir / "scontrol") << "#!/bin/sh\n[ \"$2\" = job ] && echo 'JobId=8 NodeList=a' || echo a\n";
+  std::filesystem::permissions(dir / "scontrol", std::filesystem::perms::owner_all);
+  search_path_ = dir.path() + ":/usr/bin:/bin";
+  for (const char* id : {"8", "9"}) {
+    v1::Job* job = daemon_.jobs.add_jobs();
+    job->set_job_id(id);
+    job->add_processes()->set_pid(7);
+  }
+  EXPECT_EQ(Run({"--slurm", "8", "jobs"}), kExitOk) << err();
+  EXPECT_EQ(daemon_.jobs_request.job_id(), "8");
+  EXPECT_EQ(Run({"--slurm", "8", "jobs", "--job", "9"}), kExitOk) << err();
+  EXPECT_EQ(daemon_.jobs_request.job_id(), "9");
+}
+
 // Nothing that was asked of many nodes is done here instead.
 TEST_F(FleetCliTest, WhatIsOfThisMachineIsRefused) {
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{

@@ -13,6 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HARNESS = os.path.join(HERE, "..", "harness")
 sys.path.insert(0, HARNESS)
 import slurm_cluster
+from attach_client import Client
 from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, profctl, scaled, temp_folder
 from text_files import write_text
 
@@ -168,6 +169,12 @@ class Srun(SlurmCase):
         done = self.cluster.run(PROFCTL, *fleet, "fetch", "--out", out, env=env)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(sorted(os.listdir(out)), ["fleet.json", "rank_0"])
+        with Client(self.daemon.node["attach_socket"]).attach(job_id="other", devices=[1]):
+            for command, found in ((("jobs",), "jobs"), (("top", "--once"), "processes")):
+                done = self.cluster.run(PROFCTL, *fleet, "--json", *command, env=env)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                listed = json.loads(done.stdout)["nodes"][0]["answer"][found]
+                self.assertEqual([one["job_id"] for one in listed], [job], command)
         end()
 
     def test_a_job_slurm_does_not_know(self):
