@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/recorder/flight_recorder.h"
+#include "daemon/session/session_recovered.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
@@ -363,6 +364,7 @@ v1::Session RecorderDump::View() const {
     view.set_dropped_bytes(view.dropped_bytes() + outcome.dropped_bytes());
   }
   AddActivityOutcomes(&view);
+  FillProcesses(processes_, &view);
   return session;
 }
 

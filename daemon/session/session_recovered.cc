@@ -143,22 +143,6 @@ void AddOptionOutcomes(const Manifest& manifest, v1::SessionStatus* session) {
   }
 }
 
-void AddProcesses(const Manifest& manifest, v1::SessionStatus* session) {
-  if (manifest.expected_ranks > 0) session->set_expected_ranks(manifest.expected_ranks);
-  for (const ManifestProcess& process : manifest.processes) {
-    v1::SessionProcess& wire = *session->add_processes();
-    wire.set_pid(process.pid);
-    if (process.rank) wire.set_rank(*process.rank);
-    wire.set_attached(process.attached);
-    if (process.provider.empty()) continue;
-    v1::ProcessCollector& collector = *wire.mutable_collector();
-    collector.set_provider(EnumOf<v1::SessionSpec::Provider>(process.provider));
-    collector.set_state(EnumOf<v1::ProcessCollector::State>(process.collector_state));
-    collector.set_detail(process.collector_detail);
-    collector.set_version(process.collector_version);
-  }
-}
-
 void AddDevices(const Manifest& manifest, v1::SessionStatus* session) {
   for (const ManifestDevice& device : manifest.devices) {
     session->add_devices(static_cast<uint32_t>(device.id));
@@ -174,6 +158,21 @@ void AddDevices(const Manifest& manifest, v1::SessionStatus* session) {
 }
 
 }  // namespace
+
+void FillProcesses(const std::vector<ManifestProcess>& processes, v1::SessionStatus* session) {
+  for (const ManifestProcess& process : processes) {
+    v1::SessionProcess& wire = *session->add_processes();
+    wire.set_pid(process.pid);
+    if (process.rank) wire.set_rank(*process.rank);
+    wire.set_attached(process.attached);
+    if (process.provider.empty()) continue;
+    v1::ProcessCollector& collector = *wire.mutable_collector();
+    collector.set_provider(EnumOf<v1::SessionSpec::Provider>(process.provider));
+    collector.set_state(EnumOf<v1::ProcessCollector::State>(process.collector_state));
+    collector.set_detail(process.collector_detail);
+    collector.set_version(process.collector_version);
+  }
+}
 
 v1::Session::State StateOf(DumpState state) {
   switch (state) {
@@ -209,7 +208,8 @@ v1::Session SessionFromManifest(const Manifest& manifest, const std::string& pat
   status.set_steps_done(manifest.steps_done);
   status.set_marks(manifest.marks);
   status.set_dropped_marks(manifest.dropped_marks);
-  AddProcesses(manifest, &status);
+  if (manifest.expected_ranks > 0) status.set_expected_ranks(manifest.expected_ranks);
+  FillProcesses(manifest.processes, &status);
   status.set_dump_path(path);
   status.set_dump_bytes(bytes);
   AddDevices(manifest, &status);

@@ -162,6 +162,8 @@ class Processes(RecorderCase):
         # Nothing is recorded inside the process; that it is rank 0 on device 1 is known all the same.
         processes = read_json(made["dump_path"], "profd_manifest.json")["session"]["processes"]
         self.assertEqual([(p["pid"], p["rank"], p["devices"]) for p in processes], [(os.getpid(), 0, [1])])
+        # So a fetch from many nodes knows its rank.
+        self.assertEqual([(p["pid"], p["rank"], p["attached"]) for p in made["processes"]], [(os.getpid(), 0, True)])
         refused = self.daemon.run("dump", "--job", "whole")
         self.assertEqual(refused.returncode, 4)
         self.assertIn("half", refused.stderr)
