@@ -15,7 +15,7 @@ sys.path.insert(0, HARNESS)
 import slurm_cluster
 from attach_client import Client
 from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, profctl, scaled, temp_folder
-from text_files import write_text
+from text_files import read_text, write_text
 
 DEPLOY = os.path.join(REPO, "docs", "deploy")
 HOST_CPU = ("--collector", "host_cpu=10")
@@ -93,13 +93,18 @@ class SlurmCase(unittest.TestCase):
         if result and len(result.failures) + len(result.errors) > before:
             sys.stderr.write(f"{self.cluster.log()}\n--- profd\n{self.daemon.log()}\n")
 
-    def training(self, tasks):
-        """A running job of so many attached processes: (its id, what ends it)."""
-        script = os.path.join(self.folder, "train.py")
+    def training_script(self):
+        """(The script of a task, the folder of its signs)."""
         folder = tempfile.mkdtemp(dir=self.folder)
         os.chmod(folder, 0o777)
+        script = os.path.join(folder, "train.py")
         write_text(script, TRAINING.format(harness=os.path.abspath(HARNESS), folder=folder,
                                            attach=self.daemon.node["attach_socket"]))
+        return script, folder
+
+    def training(self, tasks):
+        """A running job of so many attached processes: (its id, what ends it)."""
+        script, folder = self.training_script()
         job = self.cluster.popen("srun", "-n", tasks, "--overcommit", "--job-name", "train",
                                  sys.executable, script)
         self.addCleanup(self.end_process, job)
@@ -149,6 +154,25 @@ class Srun(SlurmCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual([s["state"] for s in self.sessions(job)], ["done"])
         end()
+
+    def test_the_job_of_the_documents_has_one_session_a_node(self):
+        script, folder = self.training_script()
+        text = read_text(DEPLOY, "slurm", "train.sbatch")
+        for was, here in (("--nodes=4", "--nodes=1"), ("--ntasks-per-node=8", "--ntasks-per-node=2"),
+                          ("python train.py", f"{sys.executable} {script}"),
+                          ("sleep 600", f"until [ -e {folder}/attached-0 -a -e {folder}/attached-1 ]; do sleep 0.1; done")):
+            self.assertIn(was, text)
+            text = text.replace(was, here)
+        batch = os.path.join(folder, "train.sbatch")
+        write_text(batch, text + f"touch {folder}/ended\n")
+        done = self.cluster.run("sbatch", "--parsable", "--output", os.path.join(folder, "output"), batch)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        job = done.stdout.strip()
+        self.addCleanup(self.cluster.run, "scancel", job)
+        eventually(lambda: self.sessions(job), 120, what="the job starts its session")
+        write_text(os.path.join(folder, "end"), "")
+        eventually(lambda: os.path.exists(os.path.join(folder, "ended")), 120, what="the job ends")
+        self.assertEqual(len(self.sessions(job)), 1, read_text(folder, "output"))
 
     def test_nodes_of_a_slurm_job(self):
         job, end = self.training(1)
