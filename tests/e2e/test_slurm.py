@@ -222,9 +222,9 @@ class Prolog(SlurmCase):
                 "Epilog": cls.wrapper("profd-epilog.sh"),
                 "TaskProlog": cls.wrapper("profd-task-prolog.sh"), "PrologFlags": "Alloc"}
 
-    def as_nobody(self, *arguments, **environment):
+    def as_nobody(self, *arguments, program="srun", **environment):
         nobody = pwd.getpwnam("nobody")
-        return self.cluster.run("srun", "-n1", "--chdir=/tmp", *arguments, cwd="/tmp",
+        return self.cluster.run(program, "-n1", "--chdir=/tmp", *arguments, cwd="/tmp",
                                 preexec_fn=demote(nobody.pw_uid, nobody.pw_gid),
                                 env=dict(self.cluster.env, HOME="/tmp", **environment))
 
@@ -254,6 +254,17 @@ class Prolog(SlurmCase):
         self.assertEqual(reported, job)
         self.assertEqual(sorted(s["label"] for s in self.ended(job)),
                          ["slurm-prolog", "slurm-task-prolog"])
+
+    def test_the_steps_of_a_job_share_its_session(self):
+        # The batch script is a task, too.
+        script, output = (os.path.join(self.folder, name) for name in ("steps.sh", "steps-output"))
+        write_text(script, "#!/bin/sh\nsrun -n1 true\nsrun -n1 sh -c 'echo $PROFD_JOB_ID'\n")
+        done = self.as_nobody("--wait", "--parsable", "--output", output, script, program="sbatch",
+                              PROFD_SLURM="--collector host_mem=1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        job = done.stdout.strip()
+        self.assertEqual(read_text(output).split(), [job])
+        self.assertEqual(sorted(s["label"] for s in self.ended(job)), ["slurm-prolog", "slurm-task-prolog"])
 
     def test_jobs_that_cannot_be_profiled_run_with_a_message(self):
         done = self.as_nobody("sh", "-c", "echo it runs", PROFD_SLURM="--collector no_such_thing")
