@@ -1,9 +1,11 @@
 // `profctl run`: real child processes, a fake daemon.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 
 #include "client/child.h"
 #include "client/test_support.h"
@@ -262,6 +264,13 @@ TEST_F(RunTest, AnExportThatFailsLeavesTheCommandsExitCode) {
   EXPECT_TRUE(Exists("PROF_1/host/data/x"));
   EXPECT_NE(err().find("nothing to export"), std::string::npos) << err();
   EXPECT_EQ(out(), "") << "stdout is the command's";
+  // A session that was interrupted and resumed has several.
+  std::filesystem::remove_all(dir_ / "PROF_1");
+  v1::DumpChunk next = chunk;
+  next.set_dump_name("PROF_2");
+  daemon_.dump = {chunk, next};
+  EXPECT_EQ(Shell("exit 3", {"--export", "csv,perfetto"}), 3);
+  EXPECT_NE(err().find(fmt::format("profctl export {0}/PROF_1 {0}/PROF_2 tries again", dir_.path())), std::string::npos) << err();
   EXPECT_EQ(Shell("true", {"--export", "pdf"}), 2);
   EXPECT_NE(err().find("--export: no format is called \"pdf\""), std::string::npos) << err();
   EXPECT_EQ(Shell("true", {"--export", "csv", "--no-dump"}), 2);

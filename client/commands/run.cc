@@ -1,6 +1,7 @@
 #include "client/commands/run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,14 +52,14 @@ void ReportStart(const Context& context, const v1::Session& session, int exit_co
   err.flush();
 }
 
-// `fetched`: where the dump is on the caller's side; empty = nowhere.
+// `fetched`: where the dumps are on the caller's side, oldest first.
 void ReportEnd(const Context& context, const v1::Session& session, int command_exit,
-               const std::string& fetched) {
+               const std::vector<std::string>& fetched) {
   std::ostream& err = context.io.err;
   if (context.json) {
     Json json = ToJson(session);
     json["command_exit_code"] = command_exit;
-    json["output"] = fetched;
+    json["output"] = fetched.empty() ? "" : fetched.back();
     err << JsonText(json, /*indent=*/false) << std::endl;
     return;
   }
@@ -76,39 +77,39 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
   }
   if (!session.status().dump_path().empty())
     err << "profctl: dump " << Printable(session.status().dump_path()) << '\n';
-  if (!fetched.empty()) err << "profctl: output " << Printable(fetched) << '\n';
+  for (const std::string& dump : fetched) err << "profctl: output " << Printable(dump) << '\n';
   err.flush();
 }
 
-// The dump to where the request wants it, as the user; empty when it does not get there.
-std::string Deliver(const Context& context, SignalWatch* signals,
+// The dumps to where the request wants them, as the user; none when they do not get there.
+std::vector<std::string> Deliver(const Context& context, SignalWatch* signals,
                     const v1::SessionSpec& spec, const v1::Session& session) {
   auto output = spec.metadata().find(kOutputMetadata);
-  if (output == spec.metadata().end() || session.status().dump_path().empty()) return "";
-  if (!IsFinal(session.status().state())) return "";
+  if (output == spec.metadata().end() || session.status().dump_path().empty()) return {};
+  if (!IsFinal(session.status().state())) return {};
   FetchResult fetched =
       FetchInto(context, session.session_id(), output->second, /*keep=*/false, [signals] {
         int signal = signals->Poll();
         return signal == 0 || signal == SIGCHLD;
       });
-  if (fetched.status.ok()) return fetched.path;
+  if (fetched.status.ok()) return fetched.paths;
   Warn(context, fmt::format("the dump could not be brought to {}: {}\nprofctl fetch {} tries again",
                             output->second, Explain(fetched.status, context.endpoint),
                             session.session_id()));
-  return "";
+  return {};
 }
 
 // The command's stdout is its own.
-void Export(const Context& context, const RunOptions& options, const std::string& fetched) {
+void Export(const Context& context, const RunOptions& options, const std::vector<std::string>& fetched) {
   if (!options.export_formats) return;
   if (fetched.empty()) return Warn(context, "nothing was exported: there is no dump here");
   ExportCommand command;
-  command.dumps = {fetched};
+  command.dumps = fetched;
   command.format = options.export_formats;
-  command.out = fetched + ".export";
+  command.out = fetched.back() + ".export";
   Io io{context.io.err, context.io.err, context.io.err_tty, context.io.err_tty, context.io.color};
   if (RunExport(io, context.clock, "", command, /*json=*/false) != kExitOk) {
-    Warn(context, fmt::format("the export is not complete; profctl export {} tries again", fetched));
+    Warn(context, fmt::format("the export is not complete; profctl export {} tries again", fmt::join(fetched, " ")));
   }
 }
 
@@ -124,7 +125,7 @@ void StopAndReport(const Context& context, SignalWatch* signals, const RunOption
     return context.api.StopSession(request);
   }();
   if (session.ok()) {
-    const std::string fetched = Deliver(context, signals, spec, *session);
+    const std::vector<std::string> fetched = Deliver(context, signals, spec, *session);
     ReportEnd(context, *session, command_exit, fetched);
     Export(context, options, fetched);
     return;
