@@ -122,7 +122,7 @@ TEST_F(NodeSourceTest, ProgramsAreBounded) {
   Program("much", "exec yes\n");
   auto much = RunProgram({"much"}, SearchPath(), {.deadline_ms = 60'000, .max_output = 100});
   EXPECT_EQ(much.status().code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(RunProgram({"profd-no-such-program"}, SearchPath()).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(RunProgram({"profd-no-such-program"}, SearchPath()).status().code(), StatusCode::kUnavailable) << "profctl's exit code 6";
   Program("arguments", "printf '%s|' \"$@\"; cat\n");
   auto printed = RunProgram({"arguments", "a b", "$HOME", "'"}, SearchPath());
   ASSERT_TRUE(printed.ok()) << printed.status().ToString();

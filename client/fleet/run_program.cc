@@ -123,7 +123,7 @@ Status HowItEnded(int status) {
 Result<std::string> RunProgram(const std::vector<std::string>& argv, const std::string& search_path,
                                const ProgramLimits& limits) {
   auto program = FindProgram(argv.front(), search_path);
-  if (!program.ok()) return program.status();
+  if (!program.ok()) return Unavailable(program.status().message());
   auto out = MakePipe();
   if (!out.ok()) return out.status();
   auto err = MakePipe();

@@ -16,8 +16,8 @@ struct ProgramLimits {
 };
 
 // argv[0] is looked for on `search_path`. Its stdin is empty. What it wrote to stderr is in the error
-// when it does not end with 0 (kUnavailable), does not end in time (kDeadlineExceeded) or prints too
-// much. It is gone when this returns.
+// when it is not there or does not end with 0 (kUnavailable), does not end in time (kDeadlineExceeded) or
+// prints too much. It is gone when this returns.
 Result<std::string> RunProgram(const std::vector<std::string>& argv, const std::string& search_path,
                                const ProgramLimits& limits = {});
 
