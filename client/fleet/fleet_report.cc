@@ -236,7 +236,7 @@ void PrintJsonReport(Io& io, const FleetReport& report, int exit_code) {
   Json json = {{"command", report.command}, {"job_id", report.job_id},
                {"fleet_id", report.fleet_id}, {"exit_code", exit_code},
                {"interrupted", report.interrupted}, {"ok", good},
-               {"failed", static_cast<int64_t>(report.nodes.size()) - good},
+               {"failed", std::ranges::count_if(report.nodes, [](const NodeResult& r) { return !r.ok(); })},
                {"common_start_ns", report.common_start_ns}, {"warnings", report.warnings},
                {"nodes", Json::array()}};
   for (const NodeResult& r : report.nodes) json["nodes"].push_back(NodeJson(r, report.command));
