@@ -263,12 +263,11 @@ TEST_F(WaitRanksTest, OfRanksThatAreNamedOnlyThese) {
 }
 
 TEST_F(WaitRanksTest, AtTheEndOfTheTimeItStartsWithThoseThatAreThere) {
-  daemon_.on_jobs = [this] {
-    ++asked_;
-    clock_.Advance(6'000'000'000);
-  };
+  daemon_.on_jobs = [this] { clock_.Advance(++asked_ * 4'000'000'000); };
   Sent("start --job j --wait-ranks 10s");
   EXPECT_EQ(asked_, 2);
+  EXPECT_THAT(Sent("start --job j --rank 0,5 --wait-ranks 10s").target().ranks(), testing::ElementsAre(0));
+  EXPECT_THAT(err(), HasSubstr("the session starts without them: 5"));
 }
 
 TEST_F(WaitRanksTest, NeedsAJobAndADuration) {

@@ -85,7 +85,7 @@ int RunStart(const Context& context, const StartOptions& options) {
   v1::SessionSpec request = BuildStartRequest(options, &problems);
   if (!problems.empty()) return UsageError(context.io, "start", problems);
   if (options.wait_ranks) {
-    Status waited = WaitForRanks(context, request, *options.wait_ranks);
+    Status waited = WaitForRanks(context, *options.wait_ranks, &request);
     if (!waited.ok()) {
       return waited.code() == StatusCode::kInvalidArgument
                  ? UsageError(context.io, "start", {waited.message()})

@@ -67,9 +67,8 @@ int ExitForStarted(const v1::SessionSpec& request, const v1::Session& session);
 int RunStart(const Context& context, const StartOptions& options);
 
 // Returns when all ranks the request is about have attached on this node, or when `duration` (as
-// typed) is over: the session is then started with those that have. kInvalidArgument: the flag is
+// typed) is over: the request is then about those that have, if there are any. kInvalidArgument: the flag is
 // wrong.
-Status WaitForRanks(const Context& context, const v1::SessionSpec& request,
-                    const std::string& duration);
+Status WaitForRanks(const Context& context, const std::string& duration, v1::SessionSpec* request);
 
 }  // namespace profd::client
