@@ -163,7 +163,8 @@ Status CheckOutput(const v1::SessionSpec& spec) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!error && access(folder.c_str(), W_OK | X_OK) == 0) return Status::Ok();
-  return Status::FromErrno(error ? error.value() : errno, "output " + folder);
+  // Whatever is wrong with it, it is not a session or a dump that was not found.
+  return InvalidArgument(Status::FromErrno(error ? error.value() : errno, "output " + folder).message());
 }
 
 // For the command, beside the caller's own.
