@@ -285,6 +285,9 @@ int ExitCodeOf(const FleetReport& report) {
   // "No session here" is an answer; alone it is that there is none anywhere.
   if (failed.empty()) return kExitNotFound;
   if (good > 0 || failed.contains(kExitPartial)) return kExitPartial;
+  // Where a session was stopped again the job is there, though not on the node that refused.
+  const bool stopped_again = std::ranges::any_of(report.nodes, &NodeResult::undone);
+  if (stopped_again && failed.contains(kExitNotFound)) return kExitRefused;
   for (int code : {kExitRefused, kExitNotFound, kExitUnreachable}) {
     if (failed.contains(code)) return none > 0 ? kExitPartial : code;
   }

@@ -207,6 +207,9 @@ TEST_F(FleetTest, AllOrNothingStopsWhatWasStarted) {
   }
   EXPECT_EQ(Print(report), kExitRefused);
   EXPECT_THAT(err_.str(), HasSubstr("stopped again (7 of 8)"));
+  // The job is on the others.
+  report.nodes[4].status = NotFound("no process of it runs on this node");
+  EXPECT_EQ(Print(report), kExitRefused);
 }
 
 TEST_F(FleetTest, AllOrNothingStartsNothingWhenOneIsAway) {
