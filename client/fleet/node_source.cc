@@ -92,16 +92,19 @@ struct SlurmLine {
 
 SlurmLine ReadSlurmLine(std::string_view text) {
   SlurmLine line;
+  bool ids = true;
   while (!text.empty()) {
     const std::string_view token = NextToken(&text);
     const size_t equals = std::min(token.find('='), token.size());
     const std::string_view key = token.substr(0, equals);
     const std::string_view value = token.substr(std::min(equals + 1, token.size()));
-    if (key == "JobId") line.job_id = value;
-    if (key == "HetJobId") line.het_job_id = value;
+    // The ids come first; what follows has the user's words.
+    ids &= key != "JobName";
+    if (ids && key == "JobId") line.job_id = value;
+    if (ids && key == "HetJobId") line.het_job_id = value;
+    if (ids && key == "ArrayTaskId") line.array = true;
     if (key == "NodeList") line.nodes = value;
     if (key == "JobState") line.state = value;
-    line.array |= key == "ArrayTaskId";
   }
   return line;
 }

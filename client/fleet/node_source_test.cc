@@ -78,7 +78,7 @@ TEST_F(NodeSourceTest, Slurm) {
 
 // As Slurm 22.05 prints an array of which tasks wait, and a heterogeneous job.
 TEST(SlurmJobs, HaveTheIdOfTheirProcesses) {
-  constexpr std::string_view kTask = "JobId=8 ArrayJobId=5 ArrayTaskId=3 JobName=a JobState=RUNNING NodeList=n[1-2] BatchHost=n1\n";
+  constexpr std::string_view kTask = "JobId=8 ArrayJobId=5 ArrayTaskId=3 JobName=a HetJobId=7 JobState=RUNNING NodeList=n[1-2] BatchHost=n1\n";
   auto task = FindSlurmJob(kTask, "5_3");
   ASSERT_TRUE(task.ok()) << task.status().ToString();
   EXPECT_EQ(task->id, "8");
