@@ -160,8 +160,9 @@ void FlightRecorder::Fire(const std::vector<Firing>& firings) {
 // Pinned ones do not count. Those that wait for the database do, and stay: their bound is the archive's.
 void FlightRecorder::EvictTriggerDumps() {
   if (dump_requests_ == nullptr) return;
-  std::vector<KeptDump> kept = dump_requests_->RecordedDumps(Peer::Daemon().uid, kTriggerLabel);
-  std::erase_if(kept, [](const KeptDump& dump) { return dump.pinned; });
+  const std::vector<KeptDump> kept = dump_requests_->CompleteDumps([](const KeptDump& dump) {
+    return dump.recorder && dump.uid == Peer::Daemon().uid && dump.label.starts_with(kTriggerLabel) && !dump.pinned;
+  });
   size_t surplus = kept.size() - std::min(kept.size(), static_cast<size_t>(config_.recorder_max_dumps));
   for (const KeptDump& dump : kept) {
     if (surplus == 0) return;

@@ -125,16 +125,16 @@ bool DumpRequests::IsWaiting(const v1::Session& session) const {
          std::ranges::any_of(segments, [this](const v1::Segment& segment) { return IsWaiting(segment.dump_path()); });
 }
 
-std::vector<KeptDump> DumpRequests::RecordedDumps(uint32_t uid, std::string_view label) const {
+std::vector<KeptDump> DumpRequests::CompleteDumps(const std::function<bool(const KeptDump&)>& wanted) const {
   DCHECK_ON(control_);
-  std::vector<KeptDump> recorded;
-  if (dumps_ == nullptr) return recorded;
+  std::vector<KeptDump> complete;
+  if (dumps_ == nullptr) return complete;
   for (const KeptDump* dump : dumps_->All()) {
-    if (dump->recorder && !dump->writing && dump->uid == uid && dump->label.starts_with(label)) recorded.push_back(*dump);
+    if (!dump->writing && wanted(*dump)) complete.push_back(*dump);
   }
   // Names begin with a number that increases; clocks may step back.
-  std::ranges::sort(recorded, {}, &KeptDump::name);
-  return recorded;
+  std::ranges::sort(complete, {}, &KeptDump::name);
+  return complete;
 }
 
 v1::ListDumpsResponse DumpRequests::List(const Peer& peer) const {

@@ -30,8 +30,8 @@ class DumpRequests {
   // Whether a dump (its path or name), or one of a session's, waits for the database.
   bool IsWaiting(std::string_view dump) const;
   bool IsWaiting(const v1::Session& session) const;
-  // Complete dumps that the flight recorder wrote for a user under labels that begin so, in the order in which they were made.
-  std::vector<KeptDump> RecordedDumps(uint32_t uid, std::string_view label) const;
+  // Complete dumps that are wanted, in the order in which they were made.
+  std::vector<KeptDump> CompleteDumps(const std::function<bool(const KeptDump&)>& wanted) const;
   v1::ListDumpsResponse List(const Peer& peer) const;
   Status Pin(const Peer& peer, const v1::PinDumpRequest& request_untrusted, v1::PinDumpResponse* out);
   Status Unpin(const Peer& peer, const v1::UnpinDumpRequest& request_untrusted, v1::UnpinDumpResponse* out);

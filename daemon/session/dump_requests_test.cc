@@ -146,11 +146,12 @@ TEST_F(DumpRequestsTest, WaitsForTheDatabase) {
   EXPECT_FALSE(requests_.IsWaiting("PROF_2"));
 }
 
-// The dumps of a label are those that the recorder wrote for this user, and that are still there.
-TEST_F(DumpRequestsTest, DumpsOfTheRecorderAreInTheOrderOfTheirNames) {
+// Those that are still there.
+TEST_F(DumpRequestsTest, CompleteDumpsAreInTheOrderOfTheirNames) {
   const auto names = [this] {
     std::vector<std::string> found;
-    for (const KeptDump& dump : requests_.RecordedDumps(0, "trigger: ")) found.push_back(dump.name);
+    const auto wanted = [](const KeptDump& dump) { return dump.recorder && dump.uid == 0 && dump.label != "mine"; };
+    for (const KeptDump& dump : requests_.CompleteDumps(wanted)) found.push_back(dump.name);
     return found;
   };
   const auto add = [this](const std::string& name, uint32_t uid, const std::string& label, int64_t started_ns) {

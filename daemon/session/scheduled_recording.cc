@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/log.h"
 #include "daemon/metrics/self_metrics.h"
@@ -17,6 +18,10 @@ constexpr int64_t kAgainNs = 60 * kNsPerSecond;
 
 bool IsSampling(const v1::Session& session, uint32_t uid) {
   return session.spec().label() == kSamplingLabel && session.owner().uid() == uid;
+}
+
+void LogFailure(const Result<uint64_t>& freed) {
+  if (!freed.ok()) log::Warning("scheduled recording not removed", {{"why", freed.status().ToString()}});
 }
 
 }  // namespace
@@ -168,11 +173,25 @@ void ScheduledRecording::Evict(const Key& key) {
   std::ranges::sort(recordings, [](const v1::Session& a, const v1::Session& b) {
     return a.status().started_ns() > b.status().started_ns();
   });
-  for (size_t i = static_cast<size_t>(config_.sampling_keep); i < recordings.size(); ++i) {
+  const auto keep = static_cast<size_t>(config_.sampling_keep);
+  for (size_t i = keep; i < recordings.size(); ++i) {
     if (recordings[i].status().pinned() || deps_.dumps.IsWaiting(recordings[i])) continue;
-    deps_.dumps.Delete(Peer::Daemon(), recordings[i].session_id(), "", [](const Result<uint64_t>& freed) {
-      if (!freed.ok()) log::Warning("scheduled recording not removed", {{"why", freed.status().ToString()}});
-    });
+    deps_.dumps.Delete(Peer::Daemon(), recordings[i].session_id(), "", LogFailure);
+  }
+  EvictForgotten(key, keep - std::min(keep, recordings.size()));
+}
+
+// Those that the list of sessions has forgotten, which are older; all segments of a session are one recording.
+void ScheduledRecording::EvictForgotten(const Key& key, size_t keep) {
+  const std::vector<KeptDump> dumps = deps_.dumps.CompleteDumps([&](const KeptDump& dump) {
+    return !dump.recorder && dump.uid == key.first && dump.job_id == key.second && dump.label == kSamplingLabel &&
+           deps_.records.Find(Peer::Daemon(), dump.session_id) == nullptr;
+  });
+  std::set<std::string> sessions;
+  for (auto dump = dumps.rbegin(); dump != dumps.rend(); ++dump) {
+    sessions.insert(dump->session_id);
+    if (sessions.size() <= keep || dump->pinned || dump->waiting) continue;
+    deps_.dumps.Delete(Peer::Daemon(), "", dump->name, LogFailure);
   }
 }
 

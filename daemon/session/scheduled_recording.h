@@ -79,6 +79,7 @@ class ScheduledRecording {
   v1::SessionSpec SpecOf(const Key& key, const Job& job, const SamplingRule& rule) const;
   void Start(const Key& key, Job* job, const SamplingRule& rule);
   void Evict(const Key& key);
+  void EvictForgotten(const Key& key, size_t keep);
 
   Deps deps_;
   DaemonConfig config_;

@@ -9,6 +9,7 @@
 namespace profd {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -29,7 +30,7 @@ class ScheduledRecordingTest : public profd::testing::SessionManagerTest {
   ScheduledRecording& recording() {
     if (recording_ == nullptr) {
       recording_ = std::make_unique<ScheduledRecording>(
-          ScheduledRecording::Deps{control_, clock_, manager_, records_, dumps_, jobs_,
+          ScheduledRecording::Deps{control_, clock_, manager_, records_, kept_dumps_, jobs_,
                                    [](pid_t) { return std::vector<uint32_t>{}; }},
           config_);
     }
@@ -61,6 +62,9 @@ class ScheduledRecordingTest : public profd::testing::SessionManagerTest {
   }
   void AttachAlices() { jobs_.Add(Process(10, kAlice, 0, 1)); }
 
+  StateStore store_of_pins_{tmp_ / "kept"};
+  DumpRetention retention_{DumpRetention::Deps{control_, clock_, store_of_pins_, states_, tmp_ / "kept-root"}, {}};
+  DumpRequests kept_dumps_{control_, records_, remover_, &retention_};
   std::unique_ptr<ScheduledRecording> recording_;
 };
 
@@ -179,6 +183,29 @@ TEST_F(ScheduledRecordingTest, TheOldestGo) {
   ASSERT_THAT(Sessions(), SizeIs(2));
   for (const v1::Session& one : Sessions()) EXPECT_GT(one.status().started_ns(), 0);
   EXPECT_EQ(Dumps(), 2u);
+}
+
+TEST_F(ScheduledRecordingTest, SoDoThoseThatTheListHasForgotten) {
+  config_.sampling_keep = 2;
+  v1::SessionSpec spec;
+  spec.mutable_target()->set_job_id("job");
+  spec.set_label("sampling");
+  const auto add = [&](const std::string& name, const std::string& session, uint32_t uid) {
+    retention_.Opened(NewDump(name, session, uid, spec));
+    retention_.Closed(name, DumpState::kDone, 1);
+  };
+  add("PROF_1", "oldest", kAlice);
+  add("PROF_2", "older", kAlice);
+  add("PROF_3", "old", kAlice);
+  add("PROF_4", "old", kAlice);  // its second segment
+  add("PROF_5", "other", kBob);
+  spec.set_label("mine");
+  add("PROF_6", "own", kAlice);
+  AttachAlices();
+  Pass(61 + 25);
+  EXPECT_EQ(recording().counts().started, 1u);
+  EXPECT_THAT(Sessions(), SizeIs(1));
+  EXPECT_THAT(remover_.removed, ElementsAre("PROF_2", "PROF_1")) << "the newest two stay";
 }
 
 TEST_F(ScheduledRecordingTest, ARefusalIsCountedAndTriedAgain) {
