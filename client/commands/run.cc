@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "client/child.h"
 #include "client/commands/export.h"
@@ -82,8 +84,8 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
 }
 
 // The dumps to where the request wants them, as the user; none when they do not get there.
-std::vector<std::string> Deliver(const Context& context, SignalWatch* signals,
-                    const v1::SessionSpec& spec, const v1::Session& session) {
+std::vector<std::string> Deliver(const Context& context, SignalWatch* signals, const v1::SessionSpec& spec,
+                                 const v1::Session& session) {
   auto output = spec.metadata().find(kOutputMetadata);
   if (output == spec.metadata().end() || session.status().dump_path().empty()) return {};
   if (!IsFinal(session.status().state())) return {};
