@@ -50,6 +50,7 @@ std::vector<char*> EnvironmentWith(const std::vector<std::string>& ours) {
   } while (got < 0 && errno == EINTR);
   if (got != 1) _exit(125);
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  signal(SIGXFSZ, SIG_DFL);  // main() ignores it
   execvpe(program, argv, environment);
   int error = errno;
   constexpr char kText[] = "profctl: the program could not be run\n";

@@ -1,6 +1,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
@@ -18,6 +19,7 @@ static size_t ColumnsOfOutput() {
 }
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a write error: what is unfinished is removed
   const auto variable = [](const char* name) { return std::string(profd::EnvironmentVariable(name)); };
   // https://no-color.org: set and not empty.
   profd::client::Io io{std::cout, std::cerr, isatty(STDOUT_FILENO) != 0, isatty(STDERR_FILENO) != 0,

@@ -207,6 +207,12 @@ TEST_F(RunTest, TheCommandStartsWithTheCallersSignalMask) {
   EXPECT_EQ(ReadText(dir_ / "mask"), "SigBlk:\t0000000000000000\n");
 }
 
+TEST_F(RunTest, ALimitOfFileSizesEndsTheCommandAsEver) {
+  const sighandler_t before = signal(SIGXFSZ, SIG_IGN);  // as main() does
+  EXPECT_EQ(Shell("kill -XFSZ $$"), 128 + SIGXFSZ);
+  signal(SIGXFSZ, before);
+}
+
 TEST_F(RunTest, ASignalBeforeTheStartRunsNothing) {
   sigset_t set;
   sigemptyset(&set);

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -139,6 +140,18 @@ class ExportTest(DaemonCase):
         self.assertIn("nonsense", result.stderr)
         self.assertRegex(result.stderr, r"hbm\.data: .*\(3 bytes\) could not be decoded")
         profctl("export", copy, "--out", out, "--format", "jsonl", "--force", "--allow-damaged")
+
+    def test_a_limit_of_file_sizes_costs_the_formats_it_hits(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (512 << 10, 512 << 10))
+
+        out = os.path.join(self.daemon.base, "limited")
+        # The counters alone make more lines than that; folded has none.
+        summary = json.loads(profctl("export", self.dump, "--out", out, "--json", "--format", "jsonl,folded",
+                                     expect=5, preexec_fn=limit).stdout)
+        self.assertEqual([failed["format"] for failed in summary["failed"]], ["jsonl"])
+        self.assertIn("File too large", summary["failed"][0]["error"])
+        self.assertEqual([name.rsplit(".", 1)[1] for name in os.listdir(out)], ["folded"])
 
     def test_show(self):
         shown = profctl("show", self.dump, "--ascii").stdout
