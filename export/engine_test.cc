@@ -450,6 +450,14 @@ TEST_F(EngineTest, ProgressEndsAtEverythingAndCancels) {
   EXPECT_EQ(out_.rows[1].size(), 300000u);
 }
 
+// The formats may have written for long since the last read.
+TEST_F(EngineTest, AnInterruptBehindTheLastReadCounts) {
+  Put("device_0/data/n.data.0.slice_0", Record(1, 10));
+  progress_ = [](const ExportProgress&) { return false; };
+  EXPECT_EQ(Run().status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(out_.ended, false);
+}
+
 TEST_F(EngineTest, DumpsThatAreNoneAreNamed) {
   options_.dumps = {dir_ / "none", dir_ / "neither", dir_ / "PROF_1"};
   Status status = Run().status();

@@ -1,6 +1,7 @@
 #include "export/export_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -259,6 +260,7 @@ Status ExportRun::Begin() {
   plan_.compat_msprof = options_.compat_msprof;
   plan_.legacy_names = options_.legacy_names;
   plan_.threads = ThreadCount(options_.threads, kMaxThreads);
+  plan_.go_on = [this] { return Progress(0); };
   for (const Dump& dump : dumps_) plan_.dumps.push_back(&dump.info());
   const std::vector<std::string> folders = RankFolders(plan_.dumps);
   for (size_t i = 0; i < folders.size(); ++i) {
@@ -379,6 +381,7 @@ Result<ExportReport> ExportRun::End() {
   size_t good = 0;
   for (size_t i = 0; i < began_; ++i) {
     RunningFormat& format = *formats_[i];
+    Progress(0);
     bool complete = !cancelled_ && !format.failed();
     std::vector<OutputFile> files;
     Status ended = format.format().End(complete, &files);
@@ -392,7 +395,10 @@ Result<ExportReport> ExportRun::End() {
     if (first.ok()) first = error;
     report.failed.push_back({std::string(format.format().name()), format.error()});
   }
-  if (cancelled_) return Status(StatusCode::kCancelled, "interrupted");
+  if (cancelled_) {
+    for (const OutputFile& file : report.outputs) ::unlink(file.path.c_str());
+    return Status(StatusCode::kCancelled, "interrupted");
+  }
   if (good == 0 && !first.ok()) return first;
   std::ranges::sort(report.channels, [](const ChannelReport& a, const ChannelReport& b) {
     return std::tie(a.dump, a.device, a.file) < std::tie(b.dump, b.device, b.file);
@@ -440,7 +446,7 @@ Result<ExportReport> ExportRun::Run() {
   Work();
   for (std::thread& thread : threads) thread.join();
   RunSpilling([this] { TakeOperators(); });
-  if (progress_ && !cancelled_) progress_({bytes_done_, total_bytes_});
+  if (progress_ && !cancelled_ && !progress_({bytes_done_, total_bytes_})) cancelled_ = true;
   return End();
 }
 

@@ -14,6 +14,7 @@
 #include "export/batch.h"
 #include "export/dump_info.h"
 #include "export/event.h"
+#include "export/shared_file.h"
 #include "export/step_spans.h"
 #include "export/strings.h"
 
@@ -30,6 +31,7 @@ struct ExportPlan {
   bool compat_msprof = false;  // with the defects that docs/export.md lists under --compat msprof
   bool legacy_names = false;   // also the files that earlier releases of the vendor's analyser wrote
   unsigned threads = 1;  // a format may use at a time for what is large
+  GoOn go_on;            // a format asks it while it writes operators and completes its files
   // Training steps of the session that the dump is of, as far as they have been read: all of them from the first
   // TakeOperators on. Any thread. Empty: there are none.
   std::function<StepSpans(const DumpInfo& dump)> steps_of;

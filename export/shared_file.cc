@@ -10,8 +10,13 @@
 
 namespace profd::exporting {
 
-Status SharedFile::Create(std::string path) {
+Status IsInterrupted(const GoOn& go_on) {
+  return go_on && !go_on() ? Status(StatusCode::kCancelled, "interrupted") : Status::Ok();
+}
+
+Status SharedFile::Create(std::string path, GoOn go_on) {
   path_ = std::move(path);
+  go_on_ = std::move(go_on);
   temporary_ = path_ + ".part";
   fd_.Reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640));
   if (!fd_.valid()) {
@@ -38,6 +43,7 @@ Status SharedFile::AppendItems(std::string_view items) {
 }
 
 Status SharedFile::Write(std::string_view bytes) {
+  if (failed_.ok()) failed_ = IsInterrupted(go_on_);
   if (failed_.ok()) failed_ = WriteAll(fd_.get(), bytes, temporary_);
   if (failed_.ok()) bytes_ += bytes.size();
   return failed_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -11,10 +12,15 @@
 
 namespace profd::exporting {
 
+// False: the export is interrupted, and nothing more is written. Any thread. Empty: it never is.
+using GoOn = std::function<bool()>;
+// What ends a format then.
+Status IsInterrupted(const GoOn& go_on);
+
 class SharedFile {
  public:
   // Leaves `path` alone until Commit.
-  Status Create(std::string path);
+  Status Create(std::string path, GoOn go_on = {});
   ~SharedFile();
   SharedFile() = default;
   SharedFile(const SharedFile&) = delete;
@@ -40,6 +46,7 @@ class SharedFile {
 
   std::string path_;
   std::string temporary_;
+  GoOn go_on_;
   mutable Mutex mutex_;
   UniqueFd fd_;
   uint64_t bytes_ GUARDED_BY(mutex_) = 0;

@@ -44,6 +44,7 @@ Status CsvFile::Next() {
 }
 
 Result<uint64_t> CsvFile::RowsLeft() {
+  RETURN_IF_ERROR(IsInterrupted(spec_.go_on));
   if (!fd_.valid() || rows_here_ == spec_.limit) {
     Status status = Next();
     if (!status.ok()) return status;

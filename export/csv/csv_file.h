@@ -29,6 +29,7 @@ struct CsvTarget {
   bool compat_msprof = false;
   bool legacy_names = false;
   int64_t pid = 0;  // of the process whose calls the records are
+  GoOn go_on = {};
 };
 
 // A file of its own, all of it at once.
@@ -45,6 +46,7 @@ struct CsvFileSpec {
   // Python, or only more, as in its C++.
   bool slice_at_limit = false;
   bool of_devices = true;  // Device_id is its first column
+  GoOn go_on = {};
 };
 
 // `files` gets each file as soon as it is made.

@@ -145,7 +145,7 @@ class CsvFormat : public Format {
   // Several dumps have a folder each, which is made when it is first needed.
   Result<csv::CsvTarget> TargetOf(size_t dump) {
     csv::CsvTarget target = {plan_->out_dir, plan_->timestamp, limits_.rows_per_file, nullptr, plan_->compat_msprof,
-                             plan_->legacy_names, plan_->dumps[dump]->pid};
+                             plan_->legacy_names, plan_->dumps[dump]->pid, plan_->go_on};
     if (plan_->dumps.size() == 1) return target;
     target.dir += "/" + folders_[dump];
     if (::mkdir(target.dir.c_str(), 0750) == 0) {

@@ -32,7 +32,7 @@ std::vector<T*> Sorted(const std::vector<std::unique_ptr<T>>& parts) {
 CsvFile Make(const CsvTarget& target, std::string_view name, std::string columns, uint64_t rows,
              bool slice_at_limit) {
   CsvFileSpec spec = {target.dir,           name,          target.timestamp, std::move(columns), rows,
-                      target.rows_per_file, slice_at_limit};
+                      target.rows_per_file, slice_at_limit, true, target.go_on};
   return CsvFile(std::move(spec), target.files);
 }
 

@@ -367,7 +367,7 @@ Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads,
   for (const OperatorCsv& csv : csvs) {
     if (csv.rows == 0) continue;
     CsvFile file(
-        {target.dir, csv.name, target.timestamp, csv.columns, csv.rows, target.rows_per_file, false, csv.of_devices},
+        {target.dir, csv.name, target.timestamp, csv.columns, csv.rows, target.rows_per_file, false, csv.of_devices, target.go_on},
         target.files);
     RETURN_IF_ERROR(WriteRows(csv.rows, threads, csv.add, &file));
     RETURN_IF_ERROR(file.Close());

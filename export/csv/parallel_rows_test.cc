@@ -37,5 +37,21 @@ TEST(ParallelRowsTest, QuotedLinesStayInTheirRow) {
   EXPECT_EQ(ReadText(files[1].path), "Row\n2,\"a\"\";\r\nb\"\n");
 }
 
+TEST(ParallelRowsTest, AnInterruptEndsTheFile) {
+  const TempDir dir;
+  std::vector<OutputFile> files;
+  bool interrupted = false;
+  const GoOn go_on = [&interrupted] { return !interrupted; };
+  CsvFile file({dir.path(), "rows", "1", "Row", 50'000, 1'000'000, false, true, go_on}, &files);
+  size_t made = 0;
+  const auto add = [&](size_t row, std::string* out) {
+    *out += "1\n";
+    made = row + 1;
+    interrupted |= row == 20'000;
+  };
+  EXPECT_EQ(WriteRows(50'000, 1, add, &file).code(), StatusCode::kCancelled);
+  EXPECT_LT(made, 50'000u);
+}
+
 }  // namespace
 }  // namespace profd::exporting::csv

@@ -160,7 +160,7 @@ class OpenMetricsFormat : public Format {
 
   Status Begin(const ExportPlan& plan) override {
     plan_ = &plan;
-    RETURN_IF_ERROR(out_.Create(plan.out_dir + "/samples_" + plan.timestamp + ".om"));
+    RETURN_IF_ERROR(out_.Create(plan.out_dir + "/samples_" + plan.timestamp + ".om", plan.go_on));
     return shared_.families.Begin(plan.out_dir);
   }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask& task) override {

@@ -71,10 +71,11 @@ void PutHeader(std::span<std::byte> page, std::byte kind, size_t cells, size_t c
 
 }  // namespace
 
-PageFile::PageFile(UniqueFd fd, uint32_t page_size, uint32_t pages, uint64_t lock_byte)
+PageFile::PageFile(UniqueFd fd, uint32_t page_size, uint32_t pages, uint64_t lock_byte, GoOn go_on)
     : fd_(std::move(fd)),
       page_size_(page_size),
       lock_page_(lock_byte / page_size + 1),
+      go_on_(std::move(go_on)),
       next_(uint64_t{pages} + 1) {}
 
 uint32_t PageFile::Allocate() {
@@ -84,6 +85,7 @@ uint32_t PageFile::Allocate() {
 }
 
 Result<uint32_t> PageFile::Append(const PageBytes& page) {
+  RETURN_IF_ERROR(IsInterrupted(go_on_));
   uint32_t number = Allocate();
   if (number == 0) return ResourceExhausted("a database has at most 4294967294 pages");
   RETURN_IF_ERROR(Write(number, page));

@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/status.h"
+#include "export/shared_file.h"
 
 namespace profd::exporting {
 
@@ -34,7 +35,7 @@ struct PageBytes {
 class PageFile {
  public:
   // `pages`: how many the file has. `page_size`: a power of two, 512 to 65536.
-  PageFile(UniqueFd fd, uint32_t page_size, uint32_t pages, uint64_t lock_byte = kSqliteLockByte);
+  PageFile(UniqueFd fd, uint32_t page_size, uint32_t pages, uint64_t lock_byte = kSqliteLockByte, GoOn go_on = {});
 
   uint32_t page_size() const { return page_size_; }
   uint64_t pages() const { return next_.load() - 1; }
@@ -50,6 +51,7 @@ class PageFile {
   UniqueFd fd_;
   uint32_t page_size_;
   uint64_t lock_page_;
+  GoOn go_on_;
   std::atomic<uint64_t> next_;
 };
 

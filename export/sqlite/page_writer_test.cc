@@ -96,6 +96,17 @@ TEST_F(PageWriterTest, TableOfOneLeafIsItsRoot) {
                         {int64_t{3}, int64_t{9}, int64_t{7}}}));
 }
 
+TEST_F(PageWriterTest, AnInterruptEndsTheNextPage) {
+  Make("CREATE TABLE t (v)", 4096);
+  bool interrupted = false;
+  PageFile file(UniqueFd(::open(path_.c_str(), O_RDWR | O_CLOEXEC)), 4096, 2, kSqliteLockByte,
+                [&interrupted] { return !interrupted; });
+  const std::vector<std::byte> page(4096);
+  EXPECT_TRUE(file.Append({page}).ok());
+  interrupted = true;
+  EXPECT_EQ(file.Append({page}).status().code(), StatusCode::kCancelled);
+}
+
 TEST_F(PageWriterTest, EmptyTableStaysEmpty) {
   WriteTable("v", 4096, [](TableTree& tree) { EXPECT_TRUE(tree.empty()); });
   EXPECT_EQ(Number("SELECT count(*) FROM t"), 0);

@@ -189,7 +189,8 @@ Status SqliteFormat::OpenPages() {
   uint32_t page_size = static_cast<uint32_t>(header[16]) << 8 | header[17];
   if (page_size == 1) page_size = 65536;
   auto pages = static_cast<uint64_t>(info.st_size) / page_size;
-  pages_ = std::make_unique<PageFile>(std::move(fd), page_size, static_cast<uint32_t>(pages));
+  pages_ = std::make_unique<PageFile>(std::move(fd), page_size, static_cast<uint32_t>(pages), kSqliteLockByte,
+                                      plan_.go_on);
   return {};
 }
 

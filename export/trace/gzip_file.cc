@@ -35,8 +35,8 @@ void AppendLittle(std::string* out, uint64_t value) {
 
 }  // namespace
 
-Status GzipFile::Create(std::string path) {
-  RETURN_IF_ERROR(file_.Create(std::move(path)));
+Status GzipFile::Create(std::string path, GoOn go_on) {
+  RETURN_IF_ERROR(file_.Create(std::move(path), std::move(go_on)));
   {
     MutexLock lock(mutex_);
     crc_ = crc32(0, nullptr, 0);

@@ -14,7 +14,7 @@ namespace profd::exporting {
 
 class GzipFile {
  public:
-  Status Create(std::string path);
+  Status Create(std::string path, GoOn go_on);
   // Any thread.
   Status Append(std::string_view bytes);
   Status Commit();

@@ -49,8 +49,8 @@ struct Shared {
 
   Status Create() {
     std::string path = fmt::format("{}/trace_{}.perfetto-trace", plan.out_dir, plan.timestamp);
-    if (!plan.gzip) return file.emplace<SharedFile>().Create(std::move(path));
-    return file.emplace<GzipFile>().Create(path + ".gz");
+    if (!plan.gzip) return file.emplace<SharedFile>().Create(std::move(path), plan.go_on);
+    return file.emplace<GzipFile>().Create(path + ".gz", plan.go_on);
   }
   Status Append(std::string_view packets) {
     return std::visit([&](auto& to) { return to.Append(packets); }, file);

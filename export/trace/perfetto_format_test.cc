@@ -446,6 +446,13 @@ TEST_F(PerfettoFormatTest, GzipByManyThreadsIsOneMember) {
   EXPECT_NEAR(sum, kRows * (kRows - 1.0) / 2, 1);
 }
 
+TEST_F(PerfettoFormatTest, AnInterruptEndsTheNextWrite) {
+  const auto sink = Open();
+  Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 1.0);
+  interrupted_ = true;
+  EXPECT_EQ(sink->Finish().code(), StatusCode::kCancelled);
+}
+
 TEST_F(PerfettoFormatTest, AnIncompleteExportLeavesNothing) {
   Begin(true);
   auto sink = Open();

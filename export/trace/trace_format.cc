@@ -463,7 +463,7 @@ class TraceFormat final : public Format {
 
  private:
   static Status Create(Shared* shared, const std::string& name) {
-    RETURN_IF_ERROR(shared->file.Create(fmt::format("{}/{}.json", shared->plan.out_dir, name)));
+    RETURN_IF_ERROR(shared->file.Create(fmt::format("{}/{}.json", shared->plan.out_dir, name), shared->plan.go_on));
     return shared->file.Append("[");
   }
   static Status Complete(Shared* shared, std::vector<OutputFile>* files) {

@@ -433,6 +433,13 @@ TEST_F(TraceFormatTest, ManySinksAtOnceMakeOneArray) {
   EXPECT_EQ(Events().size(), 4U * kRows);
 }
 
+TEST_F(TraceFormatTest, AnInterruptEndsTheNextWrite) {
+  const auto sink = Open();
+  Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 1.0);
+  interrupted_ = true;
+  EXPECT_EQ(sink->Finish().code(), StatusCode::kCancelled);
+}
+
 TEST_F(TraceFormatTest, AnIncompleteExportLeavesNothing) {
   auto sink = Open();
   Put(sink.get(), TableId::kHbm, 0, 1, 0, 0, 1.0);

@@ -47,6 +47,7 @@ class TraceFixture : public testing::Test {
     plan.strings = &strings_;
     plan.gzip = gzip;
     plan.legacy_names = legacy_names;
+    plan.go_on = [this] { return !interrupted_; };
     begun_ = true;
     Status begun = format_->Begin(plan);
     ASSERT_TRUE(begun.ok()) << begun.ToString();
@@ -80,6 +81,7 @@ class TraceFixture : public testing::Test {
   TempDir dir_;
   std::unique_ptr<Format> format_;
   bool begun_ = false;
+  bool interrupted_ = false;
   std::vector<std::unique_ptr<DumpInfo>> dumps_;
   Strings strings_;
   DataFile file_;
