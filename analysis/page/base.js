@@ -111,7 +111,7 @@ profd.csv = function (columns, rows) {
     const text = value === null || value === undefined ? '' : String(value);
     // A spreadsheet takes what begins with these for a formula.
     const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? "'" + text : text;
-    return /[",\n]/.test(safe) ? '"' + safe.replace(/"/g, '""') + '"' : safe;
+    return /[",\r\n]/.test(safe) ? '"' + safe.replace(/"/g, '""') + '"' : safe;
   };
   const lines = [columns.map((column) => cell(column.name + (column.unit ? ' (' + column.unit + ')' : '')))];
   for (const row of rows) lines.push(columns.map((column) => cell(column.value(row))));

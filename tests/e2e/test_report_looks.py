@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The page of profctl report in a real Chromium: what stands within its frame, on paper, and in which colours."""
 
+import csv
+import io
 import json
 import os
 import re
@@ -113,6 +115,14 @@ class Looks(unittest.TestCase):
                                      f"document.querySelector('main').append(table); for (let i = 0; i < {clicks}; ++i) table.querySelector('th button').click(); "
                                      "return [table.querySelectorAll('td'), table.querySelectorAll('option')].map((each) => [...each].map((one) => one.textContent))")
             self.assertEqual(shown, [want, ["x: all", "Add", "node1", "node2", "node10"]])
+
+    def test_a_saved_table_has_the_cells_it_shows(self):
+        """For a spreadsheet: quoted as in RFC 4180, and a text is no formula."""
+        self.open("overview")
+        cells = ["a,b", 'q"uote', "line\nend", "carriage\rreturn", "", "=1+1", "-x", -5]
+        saved = self.browser.run(f"return profd.csv([{{name: 'x', unit: 'ms', value: (row) => row}}, {{name: 'y', value: () => null}}], {json.dumps(cells)})")
+        rows = list(csv.reader(io.StringIO(saved, newline=""), strict=True))
+        self.assertEqual(rows, [["x (ms)", "y"]] + [[cell, ""] for cell in cells[:5] + ["'=1+1", "'-x", "-5"]])
 
     def test_the_keyboard_turns_pages(self):
         self.open("overview")
