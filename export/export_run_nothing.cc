@@ -71,7 +71,8 @@ std::string ExportRun::WhyNothing() const {
   const auto missing = options_.channels.empty() ? std::vector<std::string_view>()
                                                  : ChannelNames(filter_.tables & ~tables, filter_.events && !events);
   if (!missing.empty()) {
-    why += fmt::format("; the dumps have no {}", fmt::join(missing, ", "));
+    const bool of_all = options_.devices.empty() && options_.ranks.empty();
+    why += fmt::format("; {} no {}", of_all ? "the dumps have" : "what --devices and --rank choose has", fmt::join(missing, ", "));
     const auto present = ChannelNames(tables, events);
     if (!present.empty()) why += fmt::format(", --channels can be of {}", fmt::join(present, ", "));
   }
