@@ -43,5 +43,8 @@ int main(int argc, char** argv) {
                                            return profd::client::LoadClientTls(files).status();
                                          },
                                          profd::client::Diagnose};
-  return profd::client::RunProfctl({argv + 1, argv + argc}, environment);
+  const int code = profd::client::RunProfctl({argv + 1, argv + argc}, environment);
+  if (std::cout.flush()) return code;
+  std::cerr << "profctl: standard output could not be written in full: its disk may be full, or its reader be gone" << std::endl;
+  return code == profd::client::kExitOk ? profd::client::kExitPartial : code;
 }

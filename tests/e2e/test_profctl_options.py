@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import prof_reader
-from profd_harness import DaemonCase, eventually, main, profctl, scaled, temp_folder
+from profd_harness import PROFCTL, RUNNER, DaemonCase, eventually, main, profctl, scaled, temp_folder
 from text_files import write_text
 
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
@@ -45,6 +45,14 @@ class ProfctlOptions(DaemonCase):
         from_stdin = self.daemon.run("check", "--options-json", "-", input='{"l2":"on"}')
         self.assertEqual(from_stdin.returncode, 0, from_stdin.stderr)
         self.assertEqual(self.daemon.ctl("list", "--active")["sessions"], [])
+
+    def test_output_that_is_cut_is_no_success(self):
+        for command, code in ((("options", "--offline"), 5), (("check", "--offline", "--l2", "sometimes", "--json"), 3)):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([*RUNNER, PROFCTL, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+                                      timeout=scaled(60))
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn("standard output could not be written", done.stderr)
 
     def test_check_reports_what_start_reports(self):
         """The daemon, the offline check and start answer with the same words."""
