@@ -439,6 +439,8 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
   std::vector<Collective> communication;
   EmptyTables empty;
   for (const std::string_view stem : {"kernel_details", "op_summary"}) {
+    // In one directory, as profctl export writes them, both have the same executions.
+    if (!rank->executions.empty() || !rank->communication_at.empty()) break;
     for (const fs::path& path : files_of(stem, ".csv")) {
       if (ReadKernels(path, context, rank.get(), &communication)) empty.kernels.push_back(path);
     }

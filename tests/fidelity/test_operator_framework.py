@@ -9,6 +9,7 @@ import subprocess
 
 import make_operators as made
 import run_tests
+from analysis_case import analyze
 from comparison import FolderCase
 from make_framework import Framework
 from profd_harness import BUILD, profctl
@@ -52,6 +53,14 @@ class FrameworkTest(FolderCase):
                 self.assertEqual([(p["file"].partition("/")[2], p["what"], p["broken"]) for p in summary["problems"]], [
                     ("FRAMEWORK", "1 ends of Python's calls without their begin: skipped", False)])
                 shutil.rmtree(os.path.dirname(framework.dump.path))
+
+    def test_an_analysis_of_the_export_has_each_execution_once(self):
+        """kernel_details and op_summary, which have the same, lie beside each other there."""
+        framework = self.made()
+        out, _ = self.export(framework.dump, "csv,trace")
+        [rank] = analyze(out)["ranks"]
+        self.assertEqual({op["name"]: op["count"] for op in rank["operators"]},
+                         {slot.name or slot.kernel: 1 for slot in framework.dump.slots if slot.name or slot.kernel})
 
     def test_none_is_not_a_problem(self):
         framework = self.made()
