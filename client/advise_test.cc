@@ -1,10 +1,13 @@
 // profctl advise: the tables of its findings as text; profctl report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <string>
 
+#include "client/commands/report.h"
 #include "client/test_support.h"
 #include "dump/test_support.h"
 
@@ -32,6 +35,16 @@ class AdviseTextTest : public ProfctlTest {
 
   TempDir dir_;
 };
+
+TEST(WriteByTest, AnInterruptLeavesNoUnfinishedFile) {
+  const TempDir dir;
+  const Status status = WriteBy(dir / "report.html", false, [](const std::string&) {
+    kill(getpid(), SIGINT);
+    return Status::Ok();
+  });
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
+}
 
 TEST_F(AdviseTextTest, FirstRowsOfATable) {
   const std::string run = RunWithGarbage(12, "none");

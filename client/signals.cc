@@ -23,10 +23,14 @@ SignalWatch::SignalWatch(std::initializer_list<int> signals) {
   pthread_sigmask(SIG_BLOCK, &set_, &original_);
 }
 
-SignalWatch::~SignalWatch() {
+SignalWatch::~SignalWatch() { (void)Release(); }
+
+Status SignalWatch::Release() {
   while (Poll() != 0) {
   }
+  sigemptyset(&set_);
   pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+  return caught_ == 0 ? Status::Ok() : Status(StatusCode::kCancelled, "interrupted");
 }
 
 int SignalWatch::Poll() {

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "base/status.h"
+
 namespace profd::client {
 
 // Blocks the given signals for the process's life of this object (create it before the first
@@ -24,6 +26,8 @@ class SignalWatch {
   // taken it: who waits for a child looks at the child again.
   siginfo_t Wait(int64_t ms = 1000);
   int caught() const { return caught_; }
+  // From here on the signals do what they would do without this. An error: one has arrived already.
+  Status Release();
   // The mask from before: what a child shall run with.
   const sigset_t& original_mask() const { return original_; }
 

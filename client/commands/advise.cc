@@ -208,6 +208,7 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   if (!run.ok()) return fail(run.status());
   const auto baseline = reader.ReadBaseline(command.baseline, how);
   if (!baseline.ok()) return fail(baseline.status());
+  if (const Status released = signals.Release(); !released.ok()) return fail(released);
   Advice advice{*run, baseline->get(), *language, {{"version", kAdviceVersion}, {"language", command.language}}};
   advice.json["run"] = {{"name", run->name}, {"inputs", run->inputs}, {"ranks", run->ranks.size()}};
   advice.json["findings"] = analysis::Advise(*run, baseline->get(), limits, *language);

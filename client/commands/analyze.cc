@@ -145,6 +145,7 @@ int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   if (!written.empty()) behind["cluster_out"] = written;
   const auto baseline = reader.ReadBaseline(command.baseline, how);
   if (!baseline.ok()) return FailWith(io, baseline.status(), json);
+  if (const Status released = signals.Release(); !released.ok()) return FailWith(io, released, json);
   if (*baseline) behind["compare"] = analysis::CompareView(*run, **baseline);
   behind["problems"] = analysis::ProblemsJson(*run, baseline->get());
   const Json cost = reader.CostJson();

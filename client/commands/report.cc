@@ -34,6 +34,7 @@ Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command
   if (!run.ok()) return run.status();
   const auto baseline = reader.ReadBaseline(command.baseline, how);
   if (!baseline.ok()) return baseline.status();
+  RETURN_IF_ERROR(signals.Release());
   *read = {run->problems.size(), reader.CostJson()};
   analysis::Json data =
       analysis::PageData(*run, baseline->get(), analysis::Advise(*run, baseline->get(), analysis::Limits(), language), slices,
@@ -73,7 +74,9 @@ Status CheckWritable(const std::string& path, bool replace) {
 Status WriteBy(const std::string& path, bool replace, const std::function<Status(const std::string& unfinished)>& write) {
   const Result<std::string> unfinished = CreateUnfinished(path, replace);
   if (!unfinished.ok()) return unfinished.status();
+  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
   Status status = write(*unfinished);
+  if (status.ok() && signals.Poll() != 0) status = Status(StatusCode::kCancelled, "interrupted");
   if (status.ok() && ::rename(unfinished->c_str(), path.c_str()) != 0) status = Status::FromErrno(errno, path);
   if (!status.ok()) ::unlink(unfinished->c_str());
   return status;

@@ -6,11 +6,13 @@ import gzip
 import json
 import os
 import re
+import signal
+import subprocess
 
 import run_tests
 from advise_case import BEGIN, AdviseCase, advise, found, x
 from json_schema import errors
-from profd_harness import REPO, profctl
+from profd_harness import PROFCTL, REPO, RUNNER, profctl, scaled
 from text_files import read_json, read_text
 from xlsx_reader import Workbook
 
@@ -123,6 +125,19 @@ class Reports(AdviseCase):
         self.assertIn("advice.xlsx is there already", advise(run, "-o", out, code=3)["error"]["message"])
         advise(run, "-o", out, "--force")
         self.assertEqual(len(os.listdir(out)), 4)
+
+    def test_an_interrupt_behind_the_reading_ends_the_command(self):
+        """Where its output is waited for, all has been read."""
+        rows = self.kernels(*((f"k{i}", "Index", "AI_CPU", 5000, 0, "dynamic", "F") for i in range(2000)))
+        run = self.run_of([x("ProfilerStep#1", 0, 1_000_000)], kernel_details__csv=rows)
+        for command in ("analyze", "advise"):
+            with subprocess.Popen([*RUNNER, PROFCTL, command, run, "--json"], stdout=subprocess.PIPE) as process:
+                self.assertEqual(process.stdout.read(1), b"{")  # the rest does not fit into a pipe
+                process.send_signal(signal.SIGINT)
+                try:
+                    self.assertEqual(process.wait(timeout=scaled(60)), -signal.SIGINT, command)
+                finally:
+                    process.kill()
 
     def test_schema(self):
         schema = read_json(REPO, "docs", "advice.schema.json")
