@@ -164,7 +164,8 @@ profd.stepsPage = function (rank, query) {
       ['Mean', profd.number(spread.mean_ms, 3) + ' ms'], ['99th percentile', profd.number(spread.p99_ms, 3) + ' ms'], ['Most', profd.number(spread.max_ms, 3) + ' ms'],
       ['Standard deviation', profd.number(spread.stddev_ms, 3) + ' ms']]),
     spread.outliers.length ? profd.element('p', {}, 'Outliers: ', spread.outliers.slice(0, 50).flatMap((number) =>
-      [profd.element('a', {href: profd.address('steps', {step: number})}, String(number)), ' '])) : null) : null,
+      [profd.element('a', {href: profd.address('steps', {step: number})}, String(number)), ' ']),
+      spread.outliers.length > 50 ? 'and ' + profd.number(spread.outliers.length - 50) + ' more; profctl analyze --json has all' : null) : null) : null,
     profd.panel('Parts over the steps', profd.lines('Parts of steps', known.map(([field, name]) =>
       ({name: name, x: steps.map((each) => each.step), y: steps.map((each) => each[field])})), 'step', 'ms')),
     profd.panel('All steps', profd.table(columns, steps, {link: (each) => profd.address('steps', {step: each.step}), file: 'steps'})));

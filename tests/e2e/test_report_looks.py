@@ -124,6 +124,15 @@ class Looks(unittest.TestCase):
         rows = list(csv.reader(io.StringIO(saved, newline=""), strict=True))
         self.assertEqual(rows, [["x (ms)", "y"]] + [[cell, ""] for cell in cells[:5] + ["'=1+1", "'-x", "-5"]])
 
+    def test_outliers_that_are_not_listed_are_counted(self):
+        self.open("overview")
+        self.browser.run("""profd.data.ranks[0].step_distribution =
+              {min_ms: 1, p50_ms: 1, mean_ms: 1, p99_ms: 1, max_ms: 1, stddev_ms: 0, outliers: Array.from({length: 1060}, (_, i) => i)};
+            location.hash = '#/steps';""")
+        listed = "return [...document.querySelectorAll('main p')].map((each) => each.innerText).find((each) => each.startsWith('Outliers'))"
+        shown = eventually(lambda: self.browser.run(listed), what="the page of steps")
+        self.assertTrue(shown.startswith("Outliers: 0 1 2 ") and shown.endswith(" 49 and 1,010 more; profctl analyze --json has all"), shown)
+
     def test_the_keyboard_turns_pages(self):
         self.open("overview")
         self.browser.run("""const rows = Array.from({length: 40}, (_, i) => i);
