@@ -317,7 +317,7 @@ Status Scan::Run() {
   }
   for (const DumpReader::File& file : *files) Take(file);
   if (info_.places.empty()) {
-    std::string what = "no dump: neither host/ nor device_<N>/ is in it";
+    std::string what = "no dump: it has no file in host/ or device_<N>/";
     if (not_read.files > 0) what += fmt::format("; {}: {}", not_read.first, not_read.What());
     return InvalidArgument(std::move(what));
   }

@@ -392,6 +392,9 @@ TEST_F(DumpInfoTest, OtherPathsAreNotDumps) {
   Result<Dump> dump = Dump::Open(dir_ / "empty");
   EXPECT_EQ(dump.status().code(), StatusCode::kInvalidArgument);
   EXPECT_NE(dump.status().message().find("empty"), std::string::npos);
+  std::filesystem::create_directories(dir_ / "empty/host/data");
+  dump = Dump::Open(dir_ / "empty");
+  EXPECT_NE(dump.status().message().find("it has no file in host/ or device_<N>/"), std::string::npos) << dump.status().message();
 }
 
 TEST_F(DumpInfoTest, HardLinksAreReportedTogether) {
