@@ -377,6 +377,16 @@ TEST_F(EngineTest, FiltersDevicesChannelsAndTime) {
   EXPECT_EQ(Run().status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(EngineTest, AChannelThatOnlyTheSelectionLacks) {
+  Put("device_0/data/n.data.0.slice_0", Record(1, 10));
+  options_.out_dir = dir_ / "out";
+  options_.channels = {"host_mem"};
+  options_.devices = {1};
+  const Status nothing = Run().status();
+  EXPECT_EQ(nothing.code(), StatusCode::kNotFound);
+  EXPECT_NE(nothing.message().find("nothing to export; what --devices and --rank choose has no host_mem"), std::string::npos) << nothing.message();
+}
+
 TEST_F(EngineTest, ReportsWhatItSkips) {
   Put("device_0/data/other.data.0.slice_0", "x");
   auto report = Run();
