@@ -99,7 +99,7 @@ Result<attach::Reply> Library::Call(MutexLock& lock, Kind kind,
     call.abandoned = true;
     return failed({PROFD_TIMEOUT, "the daemon has not answered in time"});
   }
-  if (call.lost) {
+  if (!call.reply) {
     calls_.erase(seq);
     return failed(phase_ == Phase::kStopped
                       ? NotAttached()

@@ -1,4 +1,5 @@
 // Sessions from inside: start, stop, status, and PROFILING_OPTIONS.
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "client/libprofd/fake_daemon_test_support.h"
@@ -132,6 +133,20 @@ TEST_F(SessionTest, CodesOfTheDaemonAreReported) {
     EXPECT_STREQ(profd_last_error(), "this is why");
   }
   EXPECT_EQ(profd_stop(), PROFD_NO_SESSION);
+}
+
+TEST_F(SessionTest, AnAnswerCountsAlsoWhenTheConnectionEndsBehindIt) {
+  std::atomic<FakeDaemon*> self = nullptr;
+  FakeDaemon daemon(path_, [&self, obliging = Obliging()](const ToDaemon& message) {
+    if (std::holds_alternative<attach::StartCall>(message)) self.load()->DropConnections();
+    return obliging(message);
+  });
+  self = &daemon;
+  for (size_t connection = 1; connection <= 10; ++connection) {
+    Attach();
+    EXPECT_EQ(profd_start(nullptr), PROFD_OK) << profd_last_error();
+    ASSERT_TRUE(Eventually([&] { return profd_connected() == 0 || daemon.Count<attach::Hello>() > connection; }));
+  }
 }
 
 TEST_F(SessionTest, StopEndsTheLastOne) {
