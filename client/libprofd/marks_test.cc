@@ -1,8 +1,12 @@
 // Marks, ranges and steps; threads, forks and daemons that come and go meanwhile.
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <barrier>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "client/libprofd/fake_daemon_test_support.h"
 
@@ -325,6 +329,35 @@ TEST_F(MarksTest, ForksInTheMiddleOfEverything) {
   }
   ending = true;
   for (auto& thread : threads) thread.join();
+}
+
+// In processes that have not called anything before: a threadsafe death test runs in a fresh one.
+TEST_F(MarksTest, AForkBesideTheFirstCall) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "not with AddressSanitizer";  // as above
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (int later_us = 0; later_us < 60; ++later_us) {
+    ASSERT_EXIT(
+        {
+          std::barrier together(2);
+          std::thread first([&together] {
+            together.arrive_and_wait();
+            profd_mark("first");
+          });
+          together.arrive_and_wait();
+          const auto begin = std::chrono::steady_clock::now();
+          while (std::chrono::steady_clock::now() - begin < std::chrono::microseconds(later_us)) continue;
+          const int code = InChild([] {
+            ::alarm(kPatience.count());
+            profd_mark("child");
+            return 17;
+          });
+          first.join();
+          std::exit(code);
+        },
+        ::testing::ExitedWithCode(17), "");
+  }
 }
 
 #endif

@@ -70,6 +70,13 @@ void InChild() RELEASE(g_process.mutex) {
   g_process.mutex.Unlock();
 }
 
+// Before the first call: a fork beside that one waits, too, and no lock of ours is held in its child.
+[[gnu::constructor]] void AtLoad() {
+  const MutexLock lock(g_process.mutex);
+  g_process.handles_forks = ::pthread_atfork(BeforeFork, InParent, InChild) == 0;
+  SetLastError({});
+}
+
 Answer FromStatus(const Status& status) {
   switch (status.code()) {
     case StatusCode::kOk:
@@ -103,10 +110,7 @@ Answer InitLocked(const profd_config* config_or_null) REQUIRES(g_process.mutex) 
     settings->hello = std::move(hello);
     settings->ring_slots = g_process.parents->settings().ring_slots;
   }
-  if (!g_process.handles_forks) {
-    if (::pthread_atfork(BeforeFork, InParent, InChild) != 0) return {PROFD_NO_MEMORY, "atfork"};
-    g_process.handles_forks = true;
-  }
+  if (!g_process.handles_forks) return {PROFD_NO_MEMORY, "atfork"};
   if (g_process.kept == nullptr) g_process.kept = new Library(g_process.hot);
   // From here on flags belong to the library, even if it cannot be started.
   g_process.hot.flags = 0;
