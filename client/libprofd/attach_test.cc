@@ -1,10 +1,13 @@
 // Attaching and detaching: what the daemon receives, and daemons that are absent, slow, rude or
 // gone.
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/time.h>
 
 #include <atomic>
 #include <barrier>
 #include <fstream>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -312,6 +315,27 @@ TEST_F(AttachTest, TheFirstCallsOfSeveralThreadsWaitUntilItIsInitialised) {
         },
         ::testing::ExitedWithCode(17), "");
   }
+}
+
+TEST_F(AttachTest, AShutdownIsNotCutShortBySignals) {
+  std::latch returned(1);
+  FakeDaemon daemon(path_, [&returned](const attach::ToDaemon& message) -> std::vector<attach::ToProcess> {
+    if (std::holds_alternative<attach::Bye>(message)) returned.wait();
+    return {};
+  });
+  Attach();
+  struct sigaction handler {};
+  struct sigaction before {};
+  handler.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGALRM, &handler, &before), 0);
+  const itimerval each_ms = {{0, 1000}, {0, 1000}};
+  const itimerval off = {};
+  EXPECT_EQ(::setitimer(ITIMER_REAL, &each_ms, nullptr), 0);
+  profd_shutdown();
+  EXPECT_EQ(::setitimer(ITIMER_REAL, &off, nullptr), 0);
+  EXPECT_EQ(::sigaction(SIGALRM, &before, nullptr), 0);
+  returned.count_down();
+  EXPECT_EQ(profd_init(nullptr), PROFD_OK) << profd_last_error();
 }
 
 TEST_F(AttachTest, AProcessThatEndsSendsBye) {

@@ -8,7 +8,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "base/fd.h"
@@ -43,8 +45,15 @@ void Descriptors::Hush(int doorbell) {
 }
 
 bool Descriptors::WaitDone(int wait_ms) const {
-  pollfd waited{done_, POLLIN, 0};
-  return ::poll(&waited, 1, wait_ms) > 0;
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::milliseconds(wait_ms);
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    pollfd waited{done_, POLLIN, 0};
+    const int ready = ::poll(&waited, 1, static_cast<int>(std::max<int64_t>(left, 0)));
+    // A signal of the application's, on its own thread.
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
 }
 
 Status Descriptors::MakeRing(uint32_t slots) {
