@@ -307,7 +307,11 @@ TEST_F(AttachTest, TheFirstCallsOfSeveralThreadsWaitUntilItIsInitialised) {
           for (std::jthread& thread : threads) {
             thread = std::jthread([&] {
               together.arrive_and_wait();
-              for (int call = 0; call < 200; ++call) disabled += profd_attach(0) == PROFD_DISABLED ? 1 : 0;
+              for (int call = 0; call < 200; ++call) {
+                profd_step_begin(call);
+                disabled += profd_stacks_wanted(0, 0) == PROFD_DISABLED ? 1 : 0;
+                disabled += profd_attach(0) == PROFD_DISABLED ? 1 : 0;
+              }
             });
           }
           threads.clear();

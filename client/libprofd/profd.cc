@@ -144,6 +144,14 @@ Library* Running() {
   return g_process.current.load(std::memory_order_acquire);
 }
 
+// The one that runs once a start of another thread is over; begins none, as profd_init may be going to say who the
+// process is.
+Library* RunningOrNone() {
+  if (Library* running = g_process.current.load(std::memory_order_acquire)) return running;
+  const MutexLock lock(g_process.mutex);
+  return g_process.current.load(std::memory_order_acquire);
+}
+
 Answer NotRunning() {
   if (IsDisabledByEnvironment()) return {PROFD_DISABLED, "PROFD_DISABLE is set"};
   return {PROFD_DISABLED, "libprofd is not initialised: call profd_init"};
@@ -360,8 +368,7 @@ void profd_range_end(uint64_t id) {
 
 int profd_stacks_wanted(int known, uint32_t timeout_ms) {
   return profd::lib::Guarded([=]() -> Answer {
-    // Not begun by this call: profd_init may be going to say who the process is.
-    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
+    Library* library = profd::lib::RunningOrNone();
     if (library == nullptr) return profd::lib::NotRunning();
     return {library->WaitStacks(known, profd::lib::After(timeout_ms, 0)), {}};
   });
@@ -380,7 +387,7 @@ int profd_stack_sample(uint32_t frame, int32_t thread) {
 
 int profd_stacks_asked(void) {
   return profd::lib::Guarded([]() -> Answer {
-    Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
+    Library* library = profd::lib::RunningOrNone();
     return {library != nullptr && library->StacksAsked() ? 1 : 0, {}};
   });
 }
