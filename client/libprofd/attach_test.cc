@@ -7,6 +7,7 @@
 #include <atomic>
 #include <barrier>
 #include <fstream>
+#include <future>
 #include <latch>
 #include <thread>
 #include <vector>
@@ -340,6 +341,22 @@ TEST_F(AttachTest, AShutdownIsNotCutShortBySignals) {
   EXPECT_EQ(::sigaction(SIGALRM, &before, nullptr), 0);
   returned.count_down();
   EXPECT_EQ(profd_init(nullptr), PROFD_OK) << profd_last_error();
+}
+
+TEST_F(AttachTest, AWaitForStacksEndsWhenTheLibraryBeginsAgain) {
+  ASSERT_EQ(profd_init(nullptr), PROFD_OK);
+  for (int life = 0; life < 50; ++life) {
+    profd_stacks_wanted(0, 0);
+    std::latch waits(1);
+    auto waited = std::async(std::launch::async, [&waits] {
+      waits.count_down();
+      return profd_stacks_wanted(0, 2 * PatienceMs());
+    });
+    waits.wait();
+    profd_shutdown();
+    ASSERT_EQ(profd_init(nullptr), PROFD_OK);
+    ASSERT_EQ(waited.wait_for(kPatience), std::future_status::ready) << life;
+  }
 }
 
 TEST_F(AttachTest, AProcessThatEndsSendsBye) {

@@ -71,6 +71,8 @@ Status Library::Start(Settings settings) {
     own_session_.clear();
     own_refusal_.clear();
     answers_stacks_ = false;
+    stacks_news_ = true;  // who has waited since before has to ask again
+    changed_.NotifyAll();
     backoff_ = milliseconds(0);
     random_.seed(static_cast<unsigned>(::getpid()) ^
                  static_cast<unsigned>(Clock::now().time_since_epoch().count()));
