@@ -400,7 +400,7 @@ class Python(unittest.TestCase):
         self.assertLess(abs(found[0] - found[1]), 15, found)
 
     def test_strict_after_shutdown(self):
-        """Only PROFD_DISABLE=1 asks for a profile that is none."""
+        """Only PROFD_DISABLE asks for a profile that is none."""
         result = python("""
             import profd
             profd.profile().start()
@@ -482,14 +482,15 @@ class Alone(unittest.TestCase):
         self.assertIn("libprofd.so.0 not found", result.stderr)
 
     def test_disabled(self):
-        result = python("""
-            import json, profd
-            with profd.profile({"nonsense": 1}, strict=True) as p:
-                profd.step(1)
-            print(json.dumps(p.summary), profd.active())
-        """, env={"PROFD_DISABLE": "1"})
-        self.assertEqual((result.returncode, result.stdout.strip(), result.stderr),
-                         (0, "{} False", ""))
+        for word in ("1", "true"):
+            result = python("""
+                import json, profd
+                with profd.profile({"nonsense": 1}, strict=True) as p:
+                    profd.step(1)
+                print(json.dumps(p.summary), profd.active())
+            """, env={"PROFD_DISABLE": word})
+            self.assertEqual((result.returncode, result.stdout.strip(), result.stderr),
+                             (0, "{} False", ""))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import unittest
 
 import profd_harness
 from prof_reader import marks_by_time
-from profd_harness import Daemon, temp_folder
+from profd_harness import Daemon, is_sanitized, scaled, temp_folder
 from test_python import answer, environment, python
 from text_files import write_text
 
@@ -111,6 +111,50 @@ class Overlapping(unittest.TestCase):
         """)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("profile not ended in order: the daemon has not answered in time", result.stderr)
+
+
+class Alone(unittest.TestCase):
+    """Without a daemon."""
+
+    @unittest.skipIf(is_sanitized(), "the child of a process with threads may start none")
+    def test_forks_while_another_thread_holds_a_lock(self):
+        result = python(f"""
+            import os, signal, threading, profd
+            from profd import _lib, _modules, _stacks
+            for lock in (_lib._lock, _modules._lock, _stacks._lock):
+                held, free = threading.Event(), threading.Event()
+                def hold():
+                    with lock:
+                        held.set()
+                        free.wait()
+                thread = threading.Thread(target=hold)
+                thread.start()
+                held.wait()
+                child = os.fork()
+                if child == 0:
+                    signal.alarm({round(scaled(30))})
+                    profd.trace_modules(object)
+                    profd.mark("in the child")
+                    os._exit(0)
+                print(os.waitpid(child, 0)[1])
+                free.set()
+                thread.join()
+        """)
+        self.assertEqual(result.stdout.split(), ["0", "0", "0"], result.stderr)
+
+    def test_the_thread_of_stacks_outlives_a_restart(self):
+        result = python("""
+            import sys, profd
+            from profd import _stacks
+            sys.setswitchinterval(1e-5)
+            profd.init()
+            for _ in range(300):
+                profd.shutdown()
+                profd.init()
+                _stacks._thread.join(0.005)
+                assert _stacks._thread.is_alive()
+        """)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
 
 if __name__ == "__main__":

@@ -112,9 +112,14 @@ def _candidates() -> List[str]:
     return [os.path.join(_HERE, "libprofd.so.0"), "libprofd.so.0"]
 
 
+def is_disabled() -> bool:
+    """As libprofd reads it."""
+    return os.environ.get("PROFD_DISABLE", "") not in ("", "0")
+
+
 def _load() -> Any:
-    if os.environ.get("PROFD_DISABLE") == "1":
-        return _Absent("PROFD_DISABLE=1", DISABLED)
+    if is_disabled():
+        return _Absent("PROFD_DISABLE is set", DISABLED)
     why = []
     for candidate in _candidates():
         try:
@@ -132,8 +137,17 @@ def _load() -> Any:
     return _Absent(text, NO_DAEMON)
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # the handler of a signal may come here, too
 _library: Any = None
+
+
+def _after_fork() -> None:
+    """Another thread may have been loading: its lock would be held in the child for ever."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def lib() -> Any:

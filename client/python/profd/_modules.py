@@ -6,6 +6,7 @@ imported: only one that the script has imported is hooked, or what is given to t
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import weakref
@@ -18,7 +19,7 @@ _FORWARD, _BACKWARD = b"module", b"module.backward"
 _MOST_OPEN = 512  # in a thread
 
 hooked = False
-_lock = threading.Lock()
+_lock = threading.RLock()  # the handler of a signal may come here, too
 _handles: List[Any] = []
 _traced: List[Tuple[weakref.ref[Any], str]] = []  # by trace_modules
 _names: MutableMapping[Any, str] = weakref.WeakKeyDictionary()
@@ -60,8 +61,10 @@ def follow(wanted: int) -> None:
             _handles.clear()
             return
         _traced[:] = [(model, name) for model, name in _traced if model() is not None]
-        for model, name in _traced:
-            _hook_model(model(), name)
+        for reference, name in _traced:
+            model = reference()
+            if model is not None:
+                _hook_model(model, name)
         torch = sys.modules.get("torch.nn.modules.module")
         if torch is not None and not _traced:
             _set(torch, "register_module_forward_pre_hook", _begin_forward)
@@ -147,3 +150,11 @@ def _begin_backward(module: Any, *_: Any) -> None:
 
 def _end_backward(module: Any, *_: Any) -> None:
     _end(module, _BACKWARD)
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -252,7 +252,7 @@ class Profile:
                 self.started = True
                 self.summary = session()
                 return self
-        if code == _lib.DISABLED and os.environ.get("PROFD_DISABLE") == "1":
+        if code == _lib.DISABLED and _lib.is_disabled():
             pass  # requested
         elif self._strict:
             check(code)

@@ -27,8 +27,10 @@ _NAME_BYTES = 88  # of a mark
 _ANSWER_THREADS, _ANSWER_FRAMES, _ANSWER_CHARS, _ANSWER_BYTES = 128, 100, 128, 60_000
 
 wanted = 0  # 0: by no session; another number whenever one begins to
-_lock = threading.Lock()
+_lock = threading.RLock()  # the handler of a signal may come here, too
 _thread: Optional[threading.Thread] = None
+_begun = 0  # how often profd was begun again: a thread that finds it shut down ends when it knew of all of them
+_ended = False
 _stepping: Dict[int, int] = {}  # threads that have begun a step: identifier -> the kernel's
 
 
@@ -48,12 +50,14 @@ _here = threading.local()
 
 def watch(again: bool = False) -> None:
     """To be called once the library runs: from here on sessions are heard. `again`: also after a shutdown."""
-    global _thread
+    global _thread, _begun, _ended
     if _thread is not None and not again or lib().path is None:
         return
     with _lock:
-        if _thread is None or again and not _thread.is_alive():
-            _thread = threading.Thread(target=_run, name="profd-stacks", daemon=True)
+        _begun += again
+        if _thread is None or again and (_ended or not _thread.is_alive()):
+            _ended = False
+            _thread = threading.Thread(target=_run, args=(_begun,), name="profd-stacks", daemon=True)
             _thread.start()
 
 
@@ -70,8 +74,8 @@ def _rate() -> int:
         return _DEFAULT_HZ
 
 
-def _run() -> None:
-    global wanted
+def _run(begun: int) -> None:
+    global wanted, _ended
     library, period, tree = lib(), 1 / _rate(), _Tree()
     due = 0.0
     while True:
@@ -80,7 +84,12 @@ def _run() -> None:
         heard = library.profd_stacks_wanted(wanted, _wait_ms(due) if wanted else _WAIT_MS)
         if heard < 0:  # profd was shut down
             wanted = 0
-            return
+            with _lock:
+                if begun == _begun:
+                    _ended = True
+                    return
+                begun = _begun
+            continue
         if heard != wanted:
             wanted = heard
             tree.sent.clear()
@@ -200,7 +209,7 @@ class _Tree:
 
 def _after_fork() -> None:
     global wanted, _thread, _lock, _here
-    wanted, _thread, _lock, _here = 0, None, threading.Lock(), threading.local()
+    wanted, _thread, _lock, _here = 0, None, threading.RLock(), threading.local()
     _stepping.clear()
 
 
