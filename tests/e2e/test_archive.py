@@ -13,6 +13,7 @@ import unittest
 import clickhouse_server
 import profd_harness
 from clickhouse_server import PASSWORD, USER, ClickHouse, Gate
+from free_ports import free_ports
 from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main, scaled
 
 OK, REFUSED, PARTIAL, UNREACHABLE = 0, 3, 5, 6
@@ -248,7 +249,7 @@ class Loading(ArchiveCase):
 
 class Failures(ArchiveCase):
     def test_waiting_dumps_are_kept_although_the_quota_is_small(self):
-        dead = clickhouse_server.free_ports(1)[0]
+        dead = free_ports(1)[0]
         how = {"which": ["label=keep"], "more": {"dump": {"flush_interval_ms": 100, "max_total_mb": 16}}}
         with self.daemon(devices=8, port=dead, **how) as d, self.companion(d):
             kept = self.record(d, label="keep")

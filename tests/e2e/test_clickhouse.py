@@ -13,6 +13,7 @@ import unittest
 
 import clickhouse_server
 from clickhouse_server import ClickHouse, Gate
+from free_ports import free_ports
 from profd_harness import PROFCTL, REPO, eventually, main, profctl, temp_folder
 from test_activity import ActivityCase
 from test_report import make_idle, make_pipeline, make_rank, write
@@ -237,7 +238,7 @@ class OneServer(Answers):
         self.assertEqual(self.counted("kernels", "gone"), 0)
         done = profctl("analyze", "--from", self.url("gone"), expect=4)
         self.assertIn("no run gone", done.stderr)
-        port = clickhouse_server.free_ports(1)[0]
+        port = free_ports(1)[0]
         done = profctl("export", self.run_path, "--to", self.url(port=port), "--run", "gone", expect=6)
         self.assertIn("cannot be reached", done.stderr)
 
@@ -414,7 +415,7 @@ class OneServer(Answers):
             key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
             subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
                             "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
-            port = clickhouse_server.free_ports(1)[0]
+            port = free_ports(1)[0]
             server = ClickHouse(os.path.join(folder, "server"), more=f"<https_port>{port}</https_port><openSSL><server><certificateFile>{certificate}</certificateFile>"
                                 f"<privateKeyFile>{key}</privateKeyFile><verificationMode>none</verificationMode></server></openSSL>")
             stack.callback(server.kill)

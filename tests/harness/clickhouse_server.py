@@ -15,6 +15,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from free_ports import free_ports
 from profd_harness import eventually, memory_root
 from text_files import write_text
 
@@ -38,14 +39,6 @@ def missing_server():
 
 def missing_zookeeper():
     return None if os.path.exists(ZOOKEEPER) and shutil.which("java") else "no ZooKeeper (scripts/install-deps --for test)"
-
-
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 USERS = f"""<yandex>

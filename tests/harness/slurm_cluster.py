@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 
+from free_ports import free_ports
 from profd_harness import eventually, scaled
 from text_files import write_text
 
@@ -27,18 +28,6 @@ def missing():
     if absent:
         return f"no {', '.join(absent)}: scripts/install-deps --for slurm"
     return ""
-
-
-def free_ports(count):
-    """Ports that are free now. All are held until the last is chosen."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in held]
-    finally:
-        for one in held:
-            one.close()
 
 
 class Cluster:
