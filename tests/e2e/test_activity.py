@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
 
 import activity_files
@@ -129,7 +128,7 @@ class OneStep(ActivityCase):
             session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--start-step", "+150", "--steps", "1",
                                       "--detach")
             sessions.append(self.daemon.until_state(session["session_id"], "done", seconds=120))
-        time.sleep(0.5)  # the job writes its truth
+        job.until_written(ranks, raw_ns())
         job.close()
         for rank, pid in ranks.items():
             lines = job.truth(rank, "step", "kernel")
@@ -147,7 +146,7 @@ class OneStep(ActivityCase):
         self.assertEqual(missing, [], f"process {pid}: of {len(truth)} kernels of step {number}")
         begins = [m for m in prof_reader.marks_tsv(done["dump_path"]) if m["pid"] == str(pid) and m["kind"] == "step_begin"]
         self.assertEqual(begins[0]["value"], str(number))
-        self.assertLess(abs(int(begins[0]["time_ns"]) - step["begin_ns"]), 1_000_000)
+        self.assertTrue(step["begin_ns"] <= int(begins[0]["time_ns"]) <= truth[0], (begins[0], step, truth[0]))
         self.assert_verified(done["dump_path"])
 
 
@@ -162,10 +161,10 @@ class Sessions(ActivityCase):
         states = {p["rank"]: p["collector"]["state"] for p in running["processes"] if p["pid"] in ranks.values()}
         self.assertEqual(states, {0: "on", 1: "on"})
         begin = raw_ns()
-        time.sleep(0.5)
+        job.until_written(ranks, begin + 5 * 10**8)
         end = raw_ns()
         done = self.stop(session)
-        time.sleep(0.2)
+        job.until_written(ranks, raw_ns())
         job.close()
         dump = done["dump_path"]
         manifest = self.manifest(dump)
@@ -303,14 +302,15 @@ class Sessions(ActivityCase):
     def test_cpus_of_the_thread_that_launches(self):
         first, second = sorted(os.sched_getaffinity(0))[:2]
         job = self.train()
-        pids = list(job.attached(self.daemon, 2).values())
+        ranks = job.attached(self.daemon, 2)
+        pids = list(ranks.values())
         for pid in pids:
             for thread in map(int, os.listdir(f"/proc/{pid}/task")):
                 with contextlib.suppress(ProcessLookupError):
                     os.sched_setaffinity(thread, {first if thread == pid else second})
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--runtime-api", "on")
         self.served(session["session_id"])
-        time.sleep(1)
+        job.until_written(ranks, raw_ns())
         dump = self.stop(session)["dump_path"]
         processes = {process["pid"]: process for process in read_json(dump, "profd_manifest.json")["session"]["processes"]}
         calls = collections.defaultdict(collections.Counter)
@@ -337,12 +337,12 @@ class Sessions(ActivityCase):
 
     def test_two_sessions_share_a_process(self):
         job = self.train()
-        job.attached(self.daemon, 2)
+        ranks = job.attached(self.daemon, 2)
         wide = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--runtime-api", "on")
         self.served(wide["session_id"])
         narrow = self.daemon.ctl("start", "--job", job.job_id, "--hccl", "on")
         self.served(narrow["session_id"], "hccl")
-        time.sleep(1)
+        job.until_written(ranks, raw_ns())
         done = self.stop(narrow)
         self.assertTrue(activity_files.read(done["dump_path"], "communication"))
         self.assertEqual(activity_files.read(done["dump_path"], "kernel"), [])
@@ -357,7 +357,8 @@ class Endings(ActivityCase):
         ranks = job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
         self.served(session["session_id"])
-        time.sleep(1)
+        dump = self.daemon.show(session["session_id"])["dump_path"]
+        eventually(lambda: activity_files.processes(dump, "kernel")[ranks[1]], what="kernels of rank 1")
         os.kill(ranks[1], signal.SIGKILL)
         eventually(lambda: not [p for p in self.daemon.show(session["session_id"])["processes"]
                                 if p["pid"] == ranks[1] and p.get("attached")], what="rank 1 is gone")
@@ -384,11 +385,12 @@ class Endings(ActivityCase):
 
     def test_the_daemon_is_killed(self):
         job = self.train()
-        job.attached(self.daemon, 2)
+        ranks = job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
         self.served(session["session_id"])
-        time.sleep(2)
         first = self.daemon.show(session["session_id"])["dump_path"]
+        job.until_written(ranks, raw_ns() + 2 * 10**9)
+        eventually(lambda: activity_files.processes(first, "kernel"), what="kernels")
         self.daemon.kill()
         before = activity_files.read(first, "kernel")
         self.assertTrue(before, "readable although nothing was ended")
@@ -396,7 +398,7 @@ class Endings(ActivityCase):
         self.daemon.start()
         again = self.served(session["session_id"])
         self.assert_verified(first)
-        time.sleep(1)
+        job.until_written(ranks, raw_ns())
         done = self.stop(session)
         self.assertNotEqual(done["dump_path"], first)
         after = activity_files.read(done["dump_path"], "kernel")

@@ -7,7 +7,6 @@ import glob
 import os
 import shutil
 import signal
-import time
 import unittest
 
 import activity_files
@@ -68,7 +67,8 @@ class Many(ActivityCase):
         running = eventually(served, seconds=120, what="64 of 64 processes serve")
         self.assertEqual({p["pid"] for p in running["processes"] if p["collector"]["state"] == "on"}, pids)
         begin = raw_ns()
-        time.sleep(3)
+        for job in jobs:
+            job.until_written([0], begin + 2 * 10**9)
         end = raw_ns()
         grown = self.daemon.rss() - before
         done = self.stop(session)
@@ -99,8 +99,9 @@ class Killed(ActivityCase):
                    what="all are attached")
         session = self.daemon.ctl("start", "--job", "killed", "--task-time", "l1", "--collector", "hbm=10")
         self.served(session["session_id"])
-        time.sleep(1)
         dump = self.daemon.show(session["session_id"])["dump_path"]
+        jobs[0].until_written([0], raw_ns() + 10**9)
+        eventually(lambda: activity_files.processes(dump, "kernel"), what="kernels")
         self.daemon.process.send_signal(signal.SIGSTOP)  # so that it does not see them end
         for job in victims:
             os.killpg(job.process.pid, signal.SIGKILL)
@@ -116,7 +117,7 @@ class Killed(ActivityCase):
         session, first = self.killed(jobs, jobs[:1])
         eventually(lambda: [o for o in self.daemon.show(session)["outcomes"] if o["collector"] == "task_time"
                             and o["detail"] == "served by 1 of 1 process"], what="the session continues")
-        time.sleep(1)
+        jobs[1].until_written([0], raw_ns())
         done = self.stop({"session_id": session})
         self.assertNotEqual(done["dump_path"], first)
         kernels = activity_files.read(done["dump_path"], "kernel")
@@ -218,17 +219,17 @@ exec "$@"
         ranks = job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
         self.served(session["session_id"])
-        time.sleep(1)
+        job.until_written(ranks, raw_ns())
         done = self.stop(session)
         self.assertEqual({k.process for k in activity_files.read(done["dump_path"], "kernel")}, set(ranks.values()))
         self.assert_verified(done["dump_path"])
 
     def test_files_of_aclprof(self):
         job = self.contained()
-        job.attached(self.daemon, 2)
+        ranks = job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--l2", "on", "--collector", "hbm=10")
         self.served(session["session_id"], "l2")
-        time.sleep(1)
+        job.until_written(ranks, raw_ns())
         done = self.stop(session)
         self.assertEqual(self.outcome(done, "l2")["result"], "finished", done)
         found = glob.glob(os.path.join(done["dump_path"], "**", "l2_cache.data.*"), recursive=True) + glob.glob(
@@ -255,7 +256,7 @@ class Users(UsersCase, ActivityCase):
         for who, how in (("alice", {"user": ALICE, "groups": (self.group,)}), ("root", {})):
             started[who] = self.daemon.ctl("start", *flags, **how)
             self.served(started[who]["session_id"])
-        time.sleep(1)
+        job.until_written(ranks, raw_ns())
         for who, session in started.items():
             found = activity_files.read(self.stop(session)["dump_path"], "kernel")
             self.assertEqual({k.process for k in found}, set(ranks.values()), who)

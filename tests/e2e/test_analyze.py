@@ -3,7 +3,6 @@
 
 import glob
 import os
-import time
 from statistics import mean
 
 from attach_client import raw_ns
@@ -32,17 +31,19 @@ dynamic_shapes = 1
 class Analyze(ActivityCase):
     devices = 4  # two of them beside the job
 
-    def record(self, job, *flags, seconds=1):
+    def record(self, job, ranks, *flags, seconds=1):
         """Some of it: the time in which every kernel was recorded, that in which any was, and the dump."""
         outer = raw_ns()
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--training-trace", "on", "--provider", "mspti",
                                   "--collector", "hbm=20", "--collector", "npu_state=5", *flags)
         self.served(session["session_id"], "task_time")
         begin = raw_ns()
-        time.sleep(seconds)
+        job.until_written(ranks, begin + seconds * 10**9)
         end = raw_ns()
         dump = self.stop(session)["dump_path"]
-        return (begin, end), (outer, raw_ns()), dump
+        outer = outer, raw_ns()
+        job.until_written(ranks, outer[1])
+        return (begin, end), outer, dump
 
     def truth_by_name(self, job, rank, kind, window):
         found = {}
@@ -76,7 +77,7 @@ class Analyze(ActivityCase):
     def test_ground_truth(self):
         job = self.train(job="conv-2")
         ranks = job.attached(self.daemon, 2)
-        inner, outer, dump = self.record(job)
+        inner, outer, dump = self.record(job, ranks)
         job.close()
         got = self.daemon.ctl("analyze", dump)
         self.assert_scaled(got["ranks"][0]["hardware"], self.daemon.run("analyze", dump, json_output=False).stdout)
@@ -112,8 +113,8 @@ class Analyze(ActivityCase):
     def test_of_an_export_is_as_of_the_dump(self):
         """The database has all that is analysed of a dump."""
         job = self.train(job="conv-2")
-        job.attached(self.daemon, 2)
-        dump = self.record(job, "--acl", "ACL_PROF_ACL_API=on", "--msproftx", "on")[-1]
+        ranks = job.attached(self.daemon, 2)
+        dump = self.record(job, ranks, "--acl", "ACL_PROF_ACL_API=on", "--msproftx", "on")[-1]
         job.close()
         out = os.path.join(self.folder, "out")
         self.daemon.ctl("export", dump, "--format", "sqlite", "--out", out)
@@ -138,8 +139,8 @@ class Analyze(ActivityCase):
     def test_marks_of_the_application(self):
         """What the host does instead of launching is found by the ranges that say it, with its cost."""
         job = self.train(text=STOPS, steps=None)
-        job.attached(self.daemon, 1)
-        inner, _, dump = self.record(job, "--acl", "ACL_PROF_ACL_API=on", "--msproftx", "on", seconds=4)
+        ranks = job.attached(self.daemon, 1)
+        inner, _, dump = self.record(job, ranks, "--acl", "ACL_PROF_ACL_API=on", "--msproftx", "on", seconds=4)
         job.close()
         found = {each["check"]: each for each in self.daemon.ctl("advise", dump)["findings"]}
         self.assertIn("synchronize_stream", found)

@@ -4,7 +4,6 @@
 import json
 import os
 import signal
-import time
 
 import activity_files
 from attach_client import raw_ns
@@ -43,7 +42,7 @@ class RecordedCase(ActivityCase):
         # What is held before is time without records.
         eventually(lambda: self.activity()["problem"] == "", seconds=60, what="both processes collect")
         self.until_held(2)
-        time.sleep(2)  # of training, all of it recorded
+        job.until_written(ranks, raw_ns() + 2 * 10**9)  # of training, all of it recorded
         return job, ranks
 
     def dump(self, *how):
@@ -64,6 +63,7 @@ class Recorded(RecordedCase):
         job, ranks = self.recorded()
         self.assertEqual(self.activity()["problem"], "")
         done = self.dump("--reason", "slow step")
+        job.until_written(ranks, raw_ns())
         job.close()
         dump = done["dump_path"]
         manifest = self.manifest(dump)
@@ -96,6 +96,7 @@ class Recorded(RecordedCase):
         after = raw_ns()
         eventually(lambda: raw_ns() > after + 10**9)
         past = self.dump()["dump_path"]
+        job.until_written(ranks, raw_ns())
         job.close()
         self.assertEqual({call.level for call in activity_files.read(past, "api")}, {2})
         window = self.window(self.manifest(past))
@@ -109,7 +110,7 @@ class Recorded(RecordedCase):
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10", "--since", "3s",
                                   "--detach")
         self.served(session["session_id"])
-        time.sleep(1)
+        job.until_written(ranks, raw_ns() + 10**9)
         end = raw_ns()
         done = self.stop(session)
         manifest = self.manifest(done["dump_path"])
@@ -118,6 +119,7 @@ class Recorded(RecordedCase):
         self.assertLess(min(k.start_ns for k in kernels), ordered)
         begin = manifest["session"]["start_raw_ns"]
         self.assertLessEqual(begin, min(k.start_ns for k in kernels))
+        job.until_written(ranks, raw_ns())
         job.close()  # its truth grows no more
         # Around the order, where one could be missing or twice.
         window = (max(begin, ordered - 5 * 10**8) + CLOCK_NS, min(end, ordered + 5 * 10**8) - CLOCK_NS)
@@ -145,6 +147,7 @@ class Recorded(RecordedCase):
         eventually(lambda: raw_ns() > after + 3 * 10**9, seconds=20)
         past = self.dump()["dump_path"]
         with_gap = self.daemon.ctl("dump", "--last", "60s")["dump_path"]
+        job.until_written(ranks, raw_ns())
         job.close()
         (channel,) = [one for one in self.manifest(with_gap)["channels"] if one["collector"] == "activity_kernel"]
         gaps = [gap for gap in channel["gaps"] if gap["reason"] == "profiler_busy"]

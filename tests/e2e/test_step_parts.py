@@ -6,7 +6,6 @@ import csv
 import decimal
 import glob
 import os
-import time
 
 from attach_client import raw_ns
 from profd_harness import main
@@ -32,12 +31,14 @@ class StepParts(ActivityCase):
                                                           for i in range(10, len(row), 2) if row[i] != "N/A"])
                 for row in lines}
 
-    def recorded(self, session):
-        """Lets it record; the time in which every kernel was."""
+    def recorded(self, job, ranks, session):
+        """Lets it record; the time in which every kernel was, all of which the truth has then."""
         begin = raw_ns()
-        time.sleep(1)
+        job.until_written(ranks, begin + 10**9)
         end = raw_ns()
-        return (begin, end), self.stop(session)["dump_path"]
+        dump = self.stop(session)["dump_path"]
+        job.until_written(ranks, raw_ns())
+        return (begin, end), dump
 
     def steps(self, job, rank, window):
         return {int(line["name"]): line for line in job.truth(rank, "step")
@@ -90,7 +91,7 @@ class StepParts(ActivityCase):
                 session = self.daemon.ctl("start", "--job", job.job_id, "--training-trace", "on", "--provider", "mspti")
                 served = self.served(session["session_id"], "training_trace")
                 self.assertEqual(self.outcome(served, "training_trace")["detail"], "served by 2 of 2 processes")
-                window, dump = self.recorded(session)
+                window, dump = self.recorded(job, ranks, session)
                 job.close()
                 self.assert_step_parts(job, dump, ranks, window)
 
@@ -102,7 +103,7 @@ class StepParts(ActivityCase):
                 session = self.daemon.ctl("start", "--job", job.job_id, "--training-trace", "on")
                 served = self.served(session["session_id"], "training_trace")
                 self.assertEqual({one["collector"]["provider"] for one in served["processes"]}, {"aclprof"})
-                window, dump = self.recorded(session)
+                window, dump = self.recorded(job, ranks, session)
                 job.close()
                 self.assert_step_parts(job, dump, ranks, window)
 
@@ -113,12 +114,12 @@ class StepParts(ActivityCase):
 
     def check_points_that_are_named(self, provider):
         job = self.train()
-        job.attached(self.daemon, 2)
+        ranks = job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--fp-point", "block_0/Relu",
                                   "--bp-point", "block_3/Conv2D_grad", "--provider", provider)
         self.served(session["session_id"], "fp_point")
         self.served(session["session_id"], "bp_point")
-        window, dump = self.recorded(session)
+        window, dump = self.recorded(job, ranks, session)
         job.close()
         named = {name: sorted(k["begin_ns" if "Relu" in name else "end_ns"] for k in job.truth(0, "kernel")
                               if k["name"] == name) for name in ("block_0/Relu", "block_3/Conv2D_grad")}

@@ -1,5 +1,6 @@
 """What training processes did, as a dump keeps it: docs/dumps.md, read by its tables alone."""
 
+import collections
 import glob
 import os
 import struct
@@ -39,14 +40,29 @@ def names_of(dump):
     return names
 
 
+def slices_of(dump, kind):
+    slices = [p for p in glob.glob(os.path.join(dump, "host", "data", f"activity_{kind}.data.slice_*"))
+              if not p.endswith(".done")]
+    return sorted(slices, key=lambda p: int(p.rsplit("_", 1)[1]))
+
+
+def processes(dump, kind):
+    """How many records of a kind each process has in a dump that is being written."""
+    row, layout, _ = FORMATS[kind]
+    size = struct.calcsize(layout)
+    found = collections.Counter()
+    for path in slices_of(dump, kind):
+        data = read_bytes(path)
+        found.update(row(*fields).process for fields in struct.iter_unpack(layout, data[:len(data) // size * size]))
+    return found
+
+
 def read(dump, kind):
     """All records of a kind, oldest slice first, with texts in place of their ids."""
     row, layout, texts = FORMATS[kind]
     names = names_of(dump)
-    slices = [p for p in glob.glob(os.path.join(dump, "host", "data", f"activity_{kind}.data.slice_*"))
-              if not p.endswith(".done")]
     records = []
-    for path in sorted(slices, key=lambda p: int(p.rsplit("_", 1)[1])):
+    for path in slices_of(dump, kind):
         data = read_bytes(path)
         assert len(data) % struct.calcsize(layout) == 0, path
         records += [row(*fields) for fields in struct.iter_unpack(layout, data)]

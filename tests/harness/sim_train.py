@@ -60,6 +60,13 @@ class SimTrain:
             return found if len(found) == ranks else None
         return eventually(pids, seconds=30, what=f"{ranks} ranks are attached")
 
+    def until_written(self, ranks, time_ns):
+        """Waits until the truth of these ranks has all that they did up to this time of raw_ns(): a step that began later has
+        been written, too."""
+        def written():
+            return all(step["begin_ns"] > time_ns for rank in ranks for step in self.truth(rank, "step")[-1:] or [{"begin_ns": 0}])
+        eventually(written, seconds=60, what=f"the truth has a step that began after {time_ns}", every=0.1)
+
     def truth(self, rank, *kinds):
         """The lines of these kinds, in the order of the file; a last line that is being written is left out."""
         with open(os.path.join(self.folder, f"truth_{rank}.jsonl"), encoding="utf-8") as file:
