@@ -326,7 +326,7 @@ class JobSessions(Calls, DaemonCase):
             self.until(session, "STATE_RUNNING")
 
     def test_common_instant(self):
-        at_ns = time.time_ns() + int(scaled(2) * 1e9)
+        at_ns = time.time_ns() + int(scaled(5) * 1e9)  # two calls are made until then
         requests = [self.start(start_at_ns=at_ns) for _ in range(2)]
         ids = [request["session_id"] for request in requests]
         self.assertEqual({request["state"] for request in requests}, {"STATE_SCHEDULED"})
@@ -342,7 +342,7 @@ class JobSessions(Calls, DaemonCase):
 
     def test_watching_a_start_to_come(self):
         code, text, seen = call(self.daemon, "WatchSession", {"session_id": self.start(
-            start_in_ms=1500, duration_ms=500)["session_id"]})
+            start_in_ms=round(scaled(5000)), duration_ms=500)["session_id"]})
         self.assertEqual(code, 0, text)
         states = [view["status"]["state"] for view in seen]
         self.assertEqual(states[0], "STATE_SCHEDULED")

@@ -135,8 +135,7 @@ class Push(unittest.TestCase):
             for row in temperature:
                 self.assertEqual((row["metric"]["cluster"], row["metric"]["instance"]), ("c 1", socket.gethostname()))
             # All of them, and a value that a scrape shows too.
-            count = int(eventually(lambda: prometheus.query('count({job="profd"})'))[0]["value"][1])
-            self.assertGreater(count, 0.8 * len(daemon.scrape()))
+            eventually(lambda: int(prometheus.query('count({job="profd"})')[0]["value"][1]) > 0.8 * len(daemon.scrape()), what="all of them")
             build = prometheus.query("profd_build_info")[0]
             self.assertEqual(build["value"][1], "1")
             self.assertEqual(build["metric"]["version"], daemon.node["version"])
@@ -152,6 +151,8 @@ class Push(unittest.TestCase):
             headers.flush()
             daemon = self.daemon(otlp_url=f"http://127.0.0.1:{collector.port}", headers_file=headers.name,
                                  labels=["rack=7"])
+            # Names of a scrape, without those of histograms' parts.
+            eventually(lambda: len((scraped := {name for name, _ in daemon.scrape()}) & set(collector.metrics())) > 0.8 * len(scraped), what="all of them")
             metrics = eventually(lambda: {**collector.metrics()} if len(collector.messages) >= 4 else None)
             path, head = collector.heads[0]
             self.assertEqual((path, head["Content-Type"]), ("/v1/metrics", "application/x-protobuf"))
@@ -163,9 +164,6 @@ class Push(unittest.TestCase):
                              ("profd", socket.gethostname(), "7"))
             self.assertEqual(about["service.version"], daemon.node["version"])
             self.assertEqual(resource["scopes"][0]["scope"][0]["name"], ["profd"])
-            # Names of a scrape, without those of histograms' parts.
-            scraped = {name for name, _ in daemon.scrape()}
-            self.assertGreater(len(scraped & set(metrics)), 0.8 * len(scraped))
             temperature = metrics["atlas_npu_temperature_celsius"]
             self.assertEqual(temperature["unit"], ["Cel"])
             self.assertEqual({attributes(point)["npu"] for point in temperature["gauge"][0]["points"]},

@@ -131,8 +131,8 @@ class Python(unittest.TestCase):
         """, self.d))
         self.assertEqual(summary["state"], "done", summary)
         begun = [int(e["value"]) for e in marks_by_time(summary["dump_path"]) if e["kind"] == "step_begin"]
-        self.assertIn(4, begun)
-        self.assertLessEqual(set(begun), {3, 4, 5})
+        # How late the daemon hears of the end decides how many follow.
+        self.assertEqual((summary["reason"], begun[:2]), ("2 steps (3..4)", [3, 4]))
 
     def test_schedule(self):
         """Two windows of two steps, as torch.profiler.schedule's documentation counts them."""

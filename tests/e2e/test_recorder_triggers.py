@@ -36,7 +36,7 @@ class Triggers(RecorderCase):
         self.daemon.process.send_signal(signal.SIGHUP)
 
     def dumps(self, kind):
-        return [s for s in self.daemon.ctl("list")["sessions"] if s["label"] == f"trigger: {kind}"]
+        return [s for s in self.daemon.ctl("list")["sessions"] if s["label"] == f"trigger: {kind}" and s["state"] == "done"]
 
     def count(self, reason):
         return self.daemon.metric("profd_recorder_dumps_total", reason=reason) or 0
@@ -113,7 +113,7 @@ class Processes(RecorderCase):
                            "triggers": ["crash", "step > 3x median"]}}
 
     def labelled(self, kind):
-        return [s for s in self.daemon.ctl("list")["sessions"] if s["label"] == f"trigger: {kind}"]
+        return [s for s in self.daemon.ctl("list")["sessions"] if s["label"] == f"trigger: {kind}" and s["state"] == "done"]
 
     def client(self):
         client = Client(os.path.join(self.daemon.base, "attach.sock"), timeout=scaled(30))

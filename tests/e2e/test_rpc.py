@@ -26,7 +26,7 @@ class Rpc(DaemonCase):
         eventually(self.no_session_is_left, what="no session is left")
         # Nothing of it stays.
         eventually(lambda: self.daemon.metric("profd_rpc_connections") == 0)
-        self.assertEqual(self.daemon.metric("profd_stream_subscribers"), 0)
+        eventually(lambda: self.daemon.metric("profd_stream_subscribers") == 0)
         eventually(lambda: self.daemon.fd_count() <= files + 5)
 
     def no_session_is_left(self):
