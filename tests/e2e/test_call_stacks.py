@@ -169,7 +169,7 @@ class Rate(unittest.TestCase):
         library = self.Library()
         with mock.patch.object(_stacks, "lib", lambda: library), \
                 mock.patch.object(_stacks, "time", types.SimpleNamespace(monotonic=lambda: library.now), create=True):
-            _stacks._run()
+            _stacks._run(_stacks._begun)
         self.assertAlmostEqual(library.samples, 100, delta=3)
 
 
