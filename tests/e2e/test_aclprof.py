@@ -7,8 +7,8 @@ import os
 import re
 import shutil
 import subprocess
-import time
 
+from attach_client import raw_ns
 from test_activity import ActivityCase
 from profd_harness import REPO, eventually, main
 from text_files import read_bytes, read_dicts, read_text, write_bytes
@@ -80,8 +80,9 @@ class LayoutTest(FilesCase):
         pid = job.attached(self.daemon, 1)[0]
         session = self.start(job, "--aic-metrics", "PipeUtilization", "--l2", "on", "--task-time", "l1")
         self.served(session["session_id"], "aic_metrics")
-        time.sleep(1)  # of training
+        job.until_written([0], raw_ns() + 10**9)  # of training
         ended = self.stop(session)
+        job.until_written([0], raw_ns())
         self.assertEqual(ended["state"], "done", ended)
         dump = ended["dump_path"]
         (facts,) = self.process_files(dump)
@@ -118,7 +119,7 @@ class LayoutTest(FilesCase):
         job.attached(self.daemon, 1)
         session = self.start(job, "--training-trace", "on")
         self.served(session["session_id"], "training_trace")
-        time.sleep(1)  # of training
+        job.until_written([0], raw_ns() + 10**9)  # of training
         dump = self.stop(session)["dump_path"]
         (facts,) = self.process_files(dump)
         self.assertEqual((facts["layout"], facts["state"], facts["problem"]), ("merged", "complete", ""), facts)
@@ -148,7 +149,7 @@ class LayoutTest(FilesCase):
         session = self.start(job, "--aic-metrics", "PipeUtilization", "--l2", "on", "--task-time", "l1")
         running = self.served(session["session_id"], "aic_metrics")
         self.assertEqual({p["collector"]["provider"] for p in running["processes"]}, {"aclprof"})
-        time.sleep(1)  # of training
+        job.until_written(ranks, raw_ns() + 10**9)  # of training
         ended = self.stop(session)
         self.assertEqual(ended["state"], "done", ended)
         dump = ended["dump_path"]
@@ -306,7 +307,7 @@ class LimitTest(FilesCase):
         session = self.daemon.ctl("start", "--job", job.job_id, "--collector", "hbm=1", "--aic-metrics", "Memory", "--l2",
                                   "on", "--task-time", "l1")
         self.served(session["session_id"], "aic_metrics")
-        time.sleep(4)  # of training: some MB
+        job.until_written([0], raw_ns() + 4 * 10**9)  # of training: some MB
         ended = self.stop(session)
         dump = ended["dump_path"]
         (facts,) = self.process_files(dump)

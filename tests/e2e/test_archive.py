@@ -293,19 +293,27 @@ class Failures(ArchiveCase):
             folder = os.path.join(self.work, "dumps")
 
             def fetching():
-                return any(files for _, _, files in os.walk(folder))
+                """The files that are there, by what no other file has."""
+                found = set()
+                for base, _, names in os.walk(folder):
+                    for name in names:
+                        with contextlib.suppress(OSError):
+                            status = os.stat(os.path.join(base, name))
+                            found.add((status.st_ino, status.st_ctime_ns))
+                return found
 
             # The companion, while it fetches.
             with self.companion(d) as process:
                 eventually(fetching, what="it is being fetched")
                 process.kill()
                 process.wait(scaled(30))
-                self.assertTrue(fetching(), "it was killed in the middle")
+                left = fetching()
+                self.assertTrue(left, "it was killed in the middle")
             self.assertEqual(self.state(d, name), "waiting")
             # The daemon, while it is fetched by the next one.
             with self.companion(d):
-                eventually(lambda: not fetching(), what="what the first one left is gone", every=0.001)
-                eventually(fetching, what="it is fetched anew", every=0.001)
+                eventually(lambda: (now := fetching()) and not now & left, what="it is fetched anew, and what the first one left is gone",
+                           every=0.001)
                 d.kill()
                 d.start()
                 self.assertEqual(self.state(d, name), "waiting")

@@ -14,6 +14,7 @@ import subprocess
 import time
 import unittest
 
+from attach_client import raw_ns
 from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, RUNNER, SHARED_DATA, TEST_GROUP, demote, eventually, group_id,
                            main, profctl, scaled)
 from test_activity import ActivityCase
@@ -86,10 +87,10 @@ class TuneCase(ActivityCase):
 
     def profile(self, **environment):
         job = self.train(text=JOB, env=environment)
-        job.attached(self.daemon, 1)
+        ranks = job.attached(self.daemon, 1)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--provider", "mspti", "--collector", "hbm=10")
         self.served(session["session_id"])
-        time.sleep(1)  # of training
+        job.until_written(ranks, raw_ns() + 10**9)  # of training
         dump = self.stop(session)["dump_path"]
         job.close()
         return dump
