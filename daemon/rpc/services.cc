@@ -128,12 +128,13 @@ class SessionMethods final : public v1::SessionService::CallbackService, private
         finish(late);
         return;
       }
-      deps_.sessions.Start(peer, asked.spec(), [this, call, late, finish, reply](const Result<v1::Session>& session) {
+      // This service may go with its last call: not `this` after finish.
+      deps_.sessions.Start(peer, asked.spec(), [&sessions = deps_.sessions, call, late, finish, reply](const Result<v1::Session>& session) {
         const bool is_late = session.ok() && call->IsCancelled();
         if (session.ok() && !is_late) *reply = *session;
         const bool has_answer = finish(is_late ? late : session.status());
         // Its caller has no id to stop it by.
-        if (session.ok() && (is_late || !has_answer)) deps_.sessions.Withdraw(session->session_id());
+        if (session.ok() && (is_late || !has_answer)) sessions.Withdraw(session->session_id());
       });
     });
   }
