@@ -47,6 +47,14 @@ class Overlapping(unittest.TestCase):
         found = [option["value"] for session in sessions for option in self.d.show(session)["effective_options"] if option["key"] == "aic_metrics"]
         self.assertEqual(found, ["ArithmeticUtilization", "PipeUtilization", "Memory", "MemoryL0", "ResourceConflictRatio", "MemoryUB"])
 
+    def test_a_script_that_begins_nothing_does_not_attach_at_its_exit(self):
+        result = python("""
+            import profd
+            print(profd.version() != "", profd.active())
+        """, self.d, env={"PROFD_LOG": "1", "PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}', "SLURM_JOB_ID": "77003"})
+        self.assertEqual((result.stdout, result.stderr), ("True False\n", ""))
+        self.assertEqual([s for s in self.d.ctl("list")["sessions"] if s["job_id"] == "77003"], [])
+
     def test_threads(self):
         found = answer(python("""
             import json, threading, profd

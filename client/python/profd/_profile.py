@@ -113,8 +113,8 @@ def _warn_of_options() -> None:
 
 @atexit.register
 def _at_exit() -> None:
-    """Most programs only mark steps, which reports nothing."""
-    if _lib.is_loaded():
+    """Most programs only mark steps, which reports nothing. One that has not begun profd does not begin it now."""
+    if _lib.is_loaded() and lib().profd_stacks_wanted(0, 0) >= 0:
         session()
 
 
