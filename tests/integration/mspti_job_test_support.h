@@ -14,6 +14,7 @@ namespace profd::lib::mspti {
 
 inline std::atomic<uint64_t> g_steps{0};
 inline std::atomic<int> g_takes_marks{1};
+inline std::atomic<int> g_looks{0};  // of the collector at it, each before a flush
 
 // The collector of a test's process, and its ring.
 class Job {
@@ -30,7 +31,10 @@ class Job {
     config.kinds = kinds_;
     config.flush_ms = 50;
     config.steps = [](void*) { return g_steps.load(); };
-    config.takes_marks = [](void*) { return g_takes_marks.load(); };
+    config.takes_marks = [](void*) {
+      ++g_looks;
+      return g_takes_marks.load();
+    };
     const int error = collector_.Start(config);
     if (error == 0 && collector_.ring() >= 0 && !opened_) view.Open(collector_.ring());
     opened_ = true;
