@@ -106,12 +106,17 @@ class ActivityRings(AttachCase):
             ring.put_frame(activity_ring.NAMES, 1, struct.pack("<IHH", 65534, 8, 0) + b"the last")
         eventually(lambda: self.metric("rings_broken") >= before + 110 - 96, what="the rings beyond the limit are given up")
         refused = []
-        for client, _ in clients:
-            client.socket.settimeout(0.01)
-            with contextlib.suppress(TimeoutError):
-                refused.append(client.receive()["code"])
-            client.close()
+
+        def answered():
+            for client, _ in clients:
+                client.socket.settimeout(0.01)
+                with contextlib.suppress(TimeoutError):
+                    refused.append(client.receive()["code"])
+            return len(refused) >= 110 - 96
+        eventually(answered, what="their processes are notified")
         self.assertEqual(refused, [EXHAUSTED] * (110 - 96))
+        for client, _ in clients:
+            client.close()
         self.no_process_left()
         client, ring = self.collecting()
         ring.put_frame(activity_ring.NAMES, 1, struct.pack("<IHH", 65534, 8, 0) + b"the last")
