@@ -71,7 +71,7 @@ Status Library::Start(Settings settings) {
     own_session_.clear();
     own_refusal_.clear();
     answers_stacks_ = false;
-    stacks_news_ = true;  // who has waited since before has to ask again
+    stacks_news_ = true;  // a thread that waits since before asks again
     changed_.NotifyAll();
     backoff_ = milliseconds(0);
     random_.seed(static_cast<unsigned>(::getpid()) ^
@@ -79,8 +79,7 @@ Status Library::Start(Settings settings) {
   }
   const int error = StartDetached(&Library::ThreadMain, this);
   thread_runs_ = error == 0;
-  if (error != 0) return Status::FromErrno(error, "thread of libprofd");
-  return Status::Ok();
+  return thread_runs_ ? Status::Ok() : Status::FromErrno(error, "thread of libprofd");
 }
 
 void Library::Stop(int wait_ms) {

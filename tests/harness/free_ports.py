@@ -1,4 +1,4 @@
-"""Ports of this machine for servers that have to be told theirs."""
+"""Ports of this machine for servers that cannot choose one themselves."""
 
 import contextlib
 import random
