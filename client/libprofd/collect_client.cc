@@ -329,6 +329,9 @@ std::optional<attach::CollectorReport> CollectClient::StateFor(const std::string
   const auto collected = CollectKinds::OfBits(report.kinds);
   const CollectKinds& wanted = request.wanted.kinds;
   const bool all = &plugin == &mspti_ && (wanted - collected).empty();
+  const bool collects = report.state == PROFD_COLLECT_ON || report.state == PROFD_COLLECT_PARTIAL || report.state == PROFD_COLLECT_SILENT;
+  // It may not have looked at this request yet.
+  if (&plugin == &mspti_ && collects && !all && report.flushed < report.starts) return std::nullopt;
   attach::CollectorReport state = Reporting(plugin.provider, static_cast<CollectState>(report.state), report.detail);
   // What another session requested may be silent, or have been refused.
   if (state.state == CollectState::kSilent && (wanted & CollectKinds::OfBits(report.silent)).empty()) state.state = CollectState::kPartial;

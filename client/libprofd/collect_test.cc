@@ -161,6 +161,24 @@ TEST_F(CollectTest, ARequestWithoutAnIntervalHasTheDefaultOneBesideALongerOne) {
   });
 }
 
+TEST_F(CollectTest, ASessionIsNotServedBeforeItsOwnKindsAre) {
+  RunAttached([](FakeDaemon& daemon) {
+    mspti::FakeLibrary library(PROFD_FAKE_HOME);
+    library.orders->enable_result[mspti::kMemory] = mspti::kWithoutLdPreload;
+    daemon.Send(Running("narrow", {kCommunication}));
+    Reaches(daemon, "narrow", CollectState::kOn);
+    daemon.Send(Running("partial", {kCommunication, kMemory}));
+    Reaches(daemon, "partial", CollectState::kPartial);
+    daemon.Send(Running("wide", {kKernel, kCommunication}));
+    Reaches(daemon, "wide", CollectState::kOn);
+    for (size_t n = 0; n < daemon.Count<CollectorReport>(); ++n) {
+      const auto report = daemon.Expect<CollectorReport>(n);
+      EXPECT_EQ(report.state, report.session_id == "partial" ? CollectState::kPartial : CollectState::kOn);
+      EXPECT_EQ(report.kinds.Has(kKernel), report.session_id == "wide");
+    }
+  });
+}
+
 // So that the first step of the session is recorded from its begin.
 TEST_F(CollectTest, AnArmedSessionCollectsFromTheStepBefore) {
   RunAttached([](FakeDaemon& daemon) {
