@@ -178,10 +178,15 @@ void AttachService::OnStart(uint64_t id, const attach::StartCall& call) {
   const Client& client = clients_.at(id);
   const Peer peer = client.peer;
   sessions_->Start(peer, ToRequest(call, *process, client.metadata),
-              [this, id, seq = call.seq](const Result<v1::Session>& session) {
+              [this, id, seq = call.seq, peer](const Result<v1::Session>& session) {
                 auto found = clients_.find(id);
                 if (found != clients_.end() && session.ok()) {
                   found->second.last_session = session->session_id();
+                } else if (session.ok()) {
+                  // Its process has detached, or lost the connection, and knows nothing of it.
+                  v1::StopSessionRequest request;
+                  request.set_session_id(session->session_id());
+                  sessions_->Stop(peer, request, [](const Result<v1::Session>&) {});
                 }
                 Answer(id, seq, session);
               });

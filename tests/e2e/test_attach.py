@@ -43,6 +43,15 @@ class Sessions(AttachCase):
         self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
         client.bye()
 
+    def test_a_start_whose_process_has_detached_meanwhile_is_ended(self):
+        client = self.client().attach(job_id="hurried", devices=[0])
+        client.send({"type": "start", "seq": 1, "options_json": HCCS})
+        client.send({"type": "bye"})
+
+        def states():
+            return [s["state"] for s in self.daemon.ctl("list")["sessions"] if s["job_id"] == "hurried"]
+        eventually(lambda: states() == ["done"], what="its session has ended")
+
     def test_a_socket_that_is_removed_comes_back(self):
         first = self.client().attach(job_id="before")
         os.unlink(self.path)
