@@ -244,13 +244,8 @@ class Faster(RecorderCase):
 
     def test_host_collector_faster_than_the_recorder(self):
         """The recorder's part is judged by the recorder's rate, the session's by the session's."""
-        for _ in range(5):
-            requested_ns, _, dump = self.join("--collector", "host_cpu=50")  # verifies the dump
-            entry = next(c for c in dump.manifest["channels"] if c["collector"] == "host_cpu")
-            if not entry["gaps"]:
-                break
-        else:
-            self.skipTest("this machine is too busy to read 50 times a second")
+        requested_ns, _, dump = self.join("--collector", "host_cpu=50")  # verifies the dump
+        entry = next(c for c in dump.manifest["channels"] if c["collector"] == "host_cpu")
         self.assertEqual((entry["past_hz"], entry["hz_effective"]), (1, 50))
         offset = dump.manifest["session"]["start_wall_ns"] - dump.manifest["session"]["start_raw_ns"]
         seam = entry["past_until_ns"]
@@ -259,7 +254,7 @@ class Faster(RecorderCase):
         past = [ns for ns in times if ns < seam]
         self.assertGreaterEqual(len(past), 2)
         self.assertTrue(all(b - a > 100_000_000 for a, b in zip(past, past[1:])), past)
-        # A reading that is missing after the seam is still found; a gap would explain it, also seconds away.
+        # A reading that is missing after the seam is still found.
         at = next(i for i, ns in enumerate(times) if ns > seam) + 20
         self.cut_blocks(dump, "host_sys_cpu.data", at, 3)
         broken = self.daemon.run("verify", dump.path)
