@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "dump/dump_io.h"
 
 namespace profd::client {
 namespace {
@@ -41,10 +42,8 @@ Result<std::string> ReadPem(const std::string& path, std::string_view what, bool
     return TlsProblem(fmt::format("{} {} is open to others (mode {:04o}): chmod 600 {}", what, path,
                                info.st_mode & 07777U, path));
   }
-  std::string text(static_cast<size_t>(info.st_size), '\0');
-  ssize_t got = ::pread(fd.get(), text.data(), text.size(), 0);
-  if (got < 0) return TlsProblem(fmt::format("{}: {}", path, std::generic_category().message(errno)));
-  text.resize(static_cast<size_t>(got));
+  Result<std::string> text = ReadWhole(fd.get(), kMaxFile);
+  if (!text.ok()) return TlsProblem(fmt::format("{}: {}", path, text.status().message()));
   return text;
 }
 

@@ -27,6 +27,7 @@
 #include "daemon/rpc/call_limits.h"
 #include "daemon/rpc/tls_files.h"
 #include "daemon/web/web_server.h"
+#include "dump/dump_io.h"
 
 namespace profd {
 namespace {
@@ -59,11 +60,8 @@ Result<std::string> ReadConfig(const std::string& path) {
   if (!fd.valid() || ::fstat(fd.get(), &info) != 0) return Status::FromErrno(errno, path);
   if (!S_ISREG(info.st_mode)) return InvalidArgument(path + ": is not a regular file");
   if (info.st_size > kMaxConfigBytes) return InvalidArgument(path + ": is larger than 1 MiB");
-  std::string text(static_cast<size_t>(info.st_size), '\0');
-  ssize_t got = ::pread(fd.get(), text.data(), text.size(), 0);
-  if (got < 0) return Status::FromErrno(errno, path);
-  text.resize(static_cast<size_t>(got));
-  return text;
+  Result<std::string> text = ReadWhole(fd.get(), kMaxConfigBytes);
+  return text.ok() ? text : text.status().Annotate(path);
 }
 
 // Where the simulator's libraries stand relative to this binary: build tree, then installed.

@@ -183,6 +183,8 @@ Result<UniqueFd> OpenFileAt(int dir, const std::string& name) {
 
 Result<std::string> ReadWhole(int fd, size_t limit) {
   std::string text;
+  struct stat st {};
+  if (::fstat(fd, &st) == 0) text.reserve(std::min(limit, static_cast<size_t>(st.st_size)));  // of /proc: 0
   char chunk[16 << 10];
   for (;;) {
     ssize_t got = ::read(fd, chunk, sizeof chunk);

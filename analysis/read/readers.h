@@ -152,7 +152,7 @@ inline std::string_view Unquoted(std::string_view text) {
 }
 
 // A plain file to read from: a pipe would wait for its writer. Errors do not name it.
-Result<UniqueFd> OpenPlain(const std::filesystem::path& file);
+Result<UniqueFd> OpenPlain(const std::filesystem::path& file, int flags = 0);
 
 // Levels of JSON that are read; deeper files are refused, since values are copied and printed recursively.
 inline constexpr int kDeepestJson = 64;

@@ -15,6 +15,7 @@
 #include "analysis/read/readers.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "dump/dump_io.h"
 
 namespace profd::analysis {
 namespace {
@@ -233,8 +234,8 @@ fs::path NamedPathOf(const fs::path& path) {
   return clean.has_filename() ? clean : clean.parent_path();
 }
 
-Result<UniqueFd> OpenPlain(const fs::path& file) {
-  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+Result<UniqueFd> OpenPlain(const fs::path& file, int flags) {
+  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
   struct stat facts {};
   if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return Status::FromErrno(errno, "open");
   if (!S_ISREG(facts.st_mode)) return InvalidArgument("not a plain file");
@@ -242,23 +243,13 @@ Result<UniqueFd> OpenPlain(const fs::path& file) {
 }
 
 Result<std::string> ReadWhole(const fs::path& file, uint64_t most) {
-  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  const Result<UniqueFd> fd = OpenPlain(file, O_NOFOLLOW);
+  if (!fd.ok()) return fd.status();
   struct stat facts {};
-  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return Status::FromErrno(errno, "open");
-  if (!S_ISREG(facts.st_mode)) return InvalidArgument("not a plain file");
+  if (::fstat(fd->get(), &facts) != 0) return Status::FromErrno(errno, "open");
   const auto bytes = static_cast<uint64_t>(facts.st_size);
   if (bytes > most) return InvalidArgument(fmt::format("{} bytes; at most {} are read", bytes, most));
-  std::string text(bytes, '\0');
-  size_t got = 0;
-  while (got < text.size()) {
-    const ssize_t more = ::read(fd.get(), text.data() + got, text.size() - got);
-    if (more < 0 && errno == EINTR) continue;
-    if (more < 0) return Status::FromErrno(errno, "read");
-    if (more == 0) break;
-    got += static_cast<size_t>(more);
-  }
-  text.resize(got);
-  return text;
+  return profd::ReadWhole(fd->get(), most);
 }
 
 }  // namespace profd::analysis

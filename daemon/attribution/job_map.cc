@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "daemon/attribution/label_text.h"
+#include "dump/dump_io.h"
 
 namespace profd {
 namespace {
@@ -44,17 +45,8 @@ Result<std::string> ReadMapFile(int folder, const std::string& name, int64_t old
   if (info.st_size > 0 && ToNs(info.st_mtim) < oldest_wall_ns) {
     return FailedPrecondition("was written before this machine was started");
   }
-  std::string text(kMaxMapFileBytes + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Status::FromErrno(errno, "read");
-    if (got == 0) break;
-    size += static_cast<size_t>(got);
-  }
-  if (size > kMaxMapFileBytes) return OutOfRange("is longer than 16 KiB");
-  text.resize(size);
+  Result<std::string> text = ReadWhole(file.get(), kMaxMapFileBytes);
+  if (text.status().code() == StatusCode::kOutOfRange) return OutOfRange("is longer than 16 KiB");
   return text;
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "dump/dump_io.h"
 
 namespace profd {
 namespace {
@@ -79,17 +80,8 @@ Result<std::string> ReadTrustedFile(const std::string& path, bool secret) {
   if (!S_ISREG(info.st_mode)) return FailedPrecondition("is not a regular file");
   if (info.st_size > kMaxFile) return FailedPrecondition("is larger than 1 MiB");
   RETURN_IF_ERROR(CheckMode(info, secret));
-  std::string text(static_cast<size_t>(info.st_size), '\0');
-  size_t have = 0;
-  while (have < text.size()) {
-    ssize_t got =
-        ::pread(fd.get(), text.data() + have, text.size() - have, static_cast<off_t>(have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailedPrecondition(std::generic_category().message(errno));
-    if (got == 0) break;
-    have += static_cast<size_t>(got);
-  }
-  text.resize(have);
+  Result<std::string> text = ReadWhole(fd.get(), kMaxFile);
+  if (!text.ok()) return FailedPrecondition(text.status().message());
   return text;
 }
 
