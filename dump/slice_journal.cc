@@ -30,14 +30,16 @@ size_t Split(std::string_view line, Fields* fields) {
   }
 }
 
-template <class T>
-bool Take(std::string_view text, T* out, int base = 10) {
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *out, base);
-  return error == std::errc() && end == text.data() + text.size();
+// The fields from `at` on.
+template <class... T>
+bool Take(const Fields& fields, size_t at, T*... out) {
+  return (ParseNumber(fields[at++], out) && ...);
 }
 
 bool TakeSum(std::string_view text, uint32_t* out) {
-  return text.size() == 8 && Take(text, out, 16);
+  const char* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, *out, 16);
+  return text.size() == 8 && parsed.ec == std::errc() && parsed.ptr == end;
 }
 
 bool TakePath(std::string_view text, std::string* out) {
@@ -56,10 +58,8 @@ bool TakePath(std::string_view text, std::string* out) {
 
 bool TakeClosed(const Fields& f, size_t count, SliceJournal* journal) {
   SliceEntry entry;
-  if (count != 8 || !TakePath(f[1], &entry.path) || !Take(f[2], &entry.bytes) ||
-      !Take(f[3], &entry.records) || !TakeSum(f[4], &entry.crc32c) ||
-      !Take(f[5], &entry.first_ns) || !Take(f[6], &entry.last_ns) ||
-      !Take(f[7], &entry.closed_ns)) {
+  if (count != 8 || !TakePath(f[1], &entry.path) || !Take(f, 2, &entry.bytes, &entry.records) ||
+      !TakeSum(f[4], &entry.crc32c) || !Take(f, 5, &entry.first_ns, &entry.last_ns, &entry.closed_ns)) {
     return false;
   }
   journal->Put(std::move(entry));
@@ -70,7 +70,7 @@ bool TakeCompressed(const Fields& f, size_t count, SliceJournal* journal) {
   SliceEntry* entry = journal->Find(f[1]);
   uint64_t bytes = 0;
   uint32_t sum = 0;
-  if (count != 4 || entry == nullptr || !Take(f[2], &bytes) || !TakeSum(f[3], &sum)) return false;
+  if (count != 4 || entry == nullptr || !Take(f, 2, &bytes) || !TakeSum(f[3], &sum)) return false;
   entry->compressed = true;
   entry->stored_bytes = bytes;
   entry->stored_crc32c = sum;
@@ -79,9 +79,8 @@ bool TakeCompressed(const Fields& f, size_t count, SliceJournal* journal) {
 
 bool TakeAged(const Fields& f, size_t count, SliceJournal* journal) {
   SliceEntry entry;
-  if (count != 7 || !TakePath(f[1], &entry.path) || !Take(f[2], &entry.bytes) ||
-      !Take(f[3], &entry.records) || !Take(f[4], &entry.first_ns) || !Take(f[5], &entry.last_ns) ||
-      !Take(f[6], &entry.aged_ns)) {
+  if (count != 7 || !TakePath(f[1], &entry.path) ||
+      !Take(f, 2, &entry.bytes, &entry.records, &entry.first_ns, &entry.last_ns, &entry.aged_ns)) {
     return false;
   }
   entry.aged = true;
@@ -96,9 +95,8 @@ bool TakeAged(const Fields& f, size_t count, SliceJournal* journal) {
 
 bool TakeForgotten(const Fields& f, size_t count, SliceJournal* journal) {
   ForgottenSlices gone;
-  if (count != 8 || !TakePath(f[1], &gone.file) || !Take(f[2], &gone.slices) ||
-      !Take(f[3], &gone.bytes) || !Take(f[4], &gone.records) || !Take(f[5], &gone.from_ns) ||
-      !Take(f[6], &gone.to_ns) || !Take(f[7], &gone.ns)) {
+  if (count != 8 || !TakePath(f[1], &gone.file) ||
+      !Take(f, 2, &gone.slices, &gone.bytes, &gone.records, &gone.from_ns, &gone.to_ns, &gone.ns)) {
     return false;
   }
   std::string file = gone.file;
@@ -112,11 +110,10 @@ bool TakeLost(const Fields& f, size_t count, SliceJournal* journal) {
   std::string_view where = f[1];
   const size_t first = where.find('/');
   const size_t second = first == std::string_view::npos ? first : where.find('/', first + 1);
-  if (second == std::string_view::npos || !Take(where.substr(0, first), &loss.device) ||
-      !Take(where.substr(first + 1, second - first - 1), &loss.channel) ||
-      !IsSafeName(where.substr(second + 1)) || !IsSafeName(f[2]) || !Take(f[3], &loss.records) ||
-      !Take(f[4], &loss.bytes) || !Take(f[5], &loss.from_ns) || !Take(f[6], &loss.to_ns) ||
-      !Take(f[7], &loss.gap_records)) {
+  if (second == std::string_view::npos || !ParseNumber(where.substr(0, first), &loss.device) ||
+      !ParseNumber(where.substr(first + 1, second - first - 1), &loss.channel) ||
+      !IsSafeName(where.substr(second + 1)) || !IsSafeName(f[2]) ||
+      !Take(f, 3, &loss.records, &loss.bytes, &loss.from_ns, &loss.to_ns, &loss.gap_records)) {
     return false;
   }
   loss.collector = where.substr(second + 1);
@@ -127,8 +124,8 @@ bool TakeLost(const Fields& f, size_t count, SliceJournal* journal) {
 
 bool TakeFiles(const Fields& f, size_t count, SliceJournal* journal) {
   JournalFiles files;
-  if (count != 8 || !IsSafeName(f[1]) || !Take(f[2], &files.pid) || !Take(f[3], &files.rank) || !IsSafeName(f[4]) ||
-      !Take(f[5], &files.files) || !Take(f[6], &files.bytes) || !Take(f[7], &files.refused)) {
+  if (count != 8 || !IsSafeName(f[1]) || !Take(f, 2, &files.pid, &files.rank) || !IsSafeName(f[4]) ||
+      !Take(f, 5, &files.files, &files.bytes, &files.refused)) {
     return false;
   }
   files.folder = f[1];
@@ -171,14 +168,9 @@ void SliceJournal::Put(SliceEntry slice) {
 
 SliceJournal ParseSliceJournal(std::string_view text) {
   SliceJournal journal;
-  while (!text.empty()) {
-    size_t end = text.find('\n');
-    if (end == std::string_view::npos) {
-      journal.torn = true;
-      break;
-    }
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end + 1);
+  journal.torn = !text.empty() && text.back() != '\n';
+  text = text.substr(0, text.rfind('\n') + 1);
+  for (std::string_view line; NextLine(&text, &line);) {
     if (line.empty()) continue;
     Fields fields;
     size_t count = Split(line, &fields);
