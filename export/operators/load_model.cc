@@ -233,36 +233,25 @@ void ReadDevice(Loader& loader, bool details, Device* device) {
   DeviceTasks& ran = device->ran;
   for (const DataFile& file : device->place->files) {
     if (!details && IsDetailFile(*device->place, file.base)) continue;
-    if (file.base == kStars) {
+    const auto read = [&](size_t record_bytes, auto& into, auto feed) {
+      loader.Read(*device->place, file, record_bytes, into, [&into, feed](std::span<const std::byte> bytes) { (into.*feed)(bytes); });
+    };
+    if (file.base == kStars || file.base == kHwts) {
       device->stars = &file;
       ran.ExpectStars(file.bytes);
-      loader.Read(*device->place, file, ran.StarsRecordBytes(), ran,
-                  [&](std::span<const std::byte> bytes) { ran.FeedStars(bytes); });
-    } else if (file.base == kHwts) {
-      device->stars = &file;
-      ran.ExpectStars(file.bytes);
-      loader.Read(*device->place, file, kHwtsRecordBytes, ran,
-                  [&](std::span<const std::byte> bytes) { ran.FeedHwts(bytes); });
-    } else if (file.base == kAicore && IsOperatorFile(*device->place, file.base)) {
-      device->counters = &file;
-      ran.ExpectProfile(file.bytes);
-      loader.Read(*device->place, file, kProfileRecordBytes, ran,
-                  [&](std::span<const std::byte> bytes) { ran.FeedAicore(bytes); });
+      file.base == kStars ? read(ran.StarsRecordBytes(), ran, &DeviceTasks::FeedStars) : read(kHwtsRecordBytes, ran, &DeviceTasks::FeedHwts);
     } else if (file.base == kStepTraceFile && !IsV6(device->place->chip)) {  // numbers of tasks do not wrap there
       loader.Peek(file, kTsTrackRecordBytes, [&](std::span<const std::byte> bytes) { ran.FeedTsTrack(bytes); });
     } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base) && IsV6(device->place->chip)) {
       loader.Problem(*device->place, file, "counters of this chip's tasks are not read: skipped", false);
-    } else if (file.base == kProfile && IsOperatorFile(*device->place, file.base)) {
+    } else if ((file.base == kAicore || file.base == kProfile) && IsOperatorFile(*device->place, file.base)) {
       device->counters = &file;
       ran.ExpectProfile(file.bytes);
-      loader.Read(*device->place, file, kProfileRecordBytes, ran,
-                  [&](std::span<const std::byte> bytes) { ran.FeedProfile(bytes); });
+      read(kProfileRecordBytes, ran, file.base == kAicore ? &DeviceTasks::FeedAicore : &DeviceTasks::FeedProfile);
     } else if (file.base == kCache) {
-      loader.Read(*device->place, file, kCacheRecordBytes, ran,
-                  [&](std::span<const std::byte> bytes) { ran.FeedCache(bytes); });
+      read(kCacheRecordBytes, ran, &DeviceTasks::FeedCache);
     } else if (file.base == kCpu) {
-      loader.Read(*device->place, file, kCpuRecordBytes, device->cpu,
-                  [&](std::span<const std::byte> bytes) { device->cpu.Feed(bytes); });
+      read(kCpuRecordBytes, device->cpu, &CpuRecords::Feed);
     } else if (file.base == kWaits) {
       loader.Read(*device->place, file, 1, device->cpu, [&](std::span<const std::byte> bytes) {
         device->cpu.FeedWaits({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
