@@ -29,16 +29,22 @@ struct Steps {
 
 using StepsBySource = std::array<Steps, kStepSources>;
 
+// Steps of recorded events, or those that only a framework's profiler knows, as operators of its own.
 class StepFormat : public Format {
  public:
-  StepFormat(const StepNumbers& wanted, FoundSteps* found) : wanted_(wanted), found_(found) {}
+  StepFormat(const StepNumbers& wanted, const FormatWants& wants, FoundSteps* found) : wanted_(wanted), wants_(wants), found_(found) {}
 
   std::string_view name() const override { return "steps"; }
   bool Wants(TableId) const override { return false; }
-  FormatWants wants() const override { return {.events = true}; }
+  FormatWants wants() const override { return wants_; }
   Status Begin(const ExportPlan&) override { return Status::Ok(); }
   Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override {
-    return std::unique_ptr<FormatSink>(std::make_unique<Sink>(this));
+    return wants_.events ? std::make_unique<Sink>(this) : std::unique_ptr<FormatSink>();
+  }
+  Status TakeOperators(size_t, const operators::Model& model) override {
+    MutexLock lock(mutex_);
+    for (const operators::FrameworkStep& step : model.framework->steps) Add(step.number, step.begin, step.end, &steps_.front());
+    return Status::Ok();
   }
   Status End(bool, std::vector<OutputFile>*) override {
     MutexLock lock(mutex_);
@@ -56,10 +62,7 @@ class StepFormat : public Format {
       const auto step = StepOf(event);
       if (!step) return;
       const auto& [source, span] = *step;
-      const bool wanted = span.number >= format_->wanted_.first && span.number <= format_->wanted_.last;
-      // The next step may begin when this one ends.
-      const TimeWindow window{span.start_ns, std::max(span.start_ns, span.end_ns - 1)};
-      mine_[static_cast<size_t>(source)].Add(span.number, wanted ? &window : nullptr);
+      format_->Add(span.number, span.start_ns, span.end_ns, &mine_[static_cast<size_t>(source)]);
     }
     Status Finish() override {
       format_->Merge(mine_);
@@ -71,6 +74,13 @@ class StepFormat : public Format {
     StepsBySource mine_;
   };
 
+  void Add(int64_t number, int64_t start_ns, int64_t end_ns, Steps* to) const {
+    const bool wanted = number >= wanted_.first && number <= wanted_.last;
+    // The next step may begin when this one ends.
+    const TimeWindow window{start_ns, std::max(start_ns, end_ns - 1)};
+    to->Add(number, wanted ? &window : nullptr);
+  }
+
   void Merge(const StepsBySource& other) {
     MutexLock lock(mutex_);
     for (size_t i = 0; i < kStepSources; ++i) {
@@ -81,39 +91,11 @@ class StepFormat : public Format {
     }
   }
 
-  StepNumbers wanted_;
-  FoundSteps* found_;
+  const StepNumbers wanted_;
+  const FormatWants wants_;
+  FoundSteps* const found_;
   Mutex mutex_;
   StepsBySource steps_ GUARDED_BY(mutex_);
-};
-
-// Steps that only a framework's profiler knows, as operators of its own.
-class FrameworkStepFormat : public Format {
- public:
-  FrameworkStepFormat(const StepNumbers& wanted, FoundSteps* found) : wanted_(wanted), found_(found) {}
-
-  std::string_view name() const override { return "steps"; }
-  bool Wants(TableId) const override { return false; }
-  FormatWants wants() const override { return {.operators = true, .only_framework = true}; }
-  Status Begin(const ExportPlan&) override { return Status::Ok(); }
-  Result<std::unique_ptr<FormatSink>> Open(const ExportTask&) override { return std::unique_ptr<FormatSink>(); }
-  Status TakeOperators(size_t, const operators::Model& model) override {
-    for (const operators::FrameworkStep& step : model.framework->steps) {
-      const bool wanted = step.number >= wanted_.first && step.number <= wanted_.last;
-      const TimeWindow window{step.begin, std::max(step.begin, step.end - 1)};
-      steps_.Add(step.number, wanted ? &window : nullptr);
-    }
-    return Status::Ok();
-  }
-  Status End(bool, std::vector<OutputFile>*) override {
-    *found_ = {steps_.window, steps_.all};
-    return Status::Ok();
-  }
-
- private:
-  StepNumbers wanted_;
-  FoundSteps* found_;
-  Steps steps_;
 };
 
 }  // namespace
@@ -125,16 +107,16 @@ Result<FoundSteps> FindSteps(const ExportOptions& options, const StepNumbers& wa
   in_them.start_clock = options.start_clock;
   in_them.threads = options.threads;
   FoundSteps found;
-  const auto look = [&](std::unique_ptr<Format> format) {
+  const auto look = [&](const FormatWants& wants) {
     std::vector<std::unique_ptr<Format>> formats;
-    formats.push_back(std::move(format));
+    formats.push_back(std::make_unique<StepFormat>(wanted, wants, &found));
     return RunExportInto(in_them, std::move(formats), {}).status();
   };
   in_them.channels = {std::string(kEventsChannel)};
-  RETURN_IF_ERROR(look(std::make_unique<StepFormat>(wanted, &found)));
+  RETURN_IF_ERROR(look({.events = true}));
   if (found.all) return found;
   in_them.channels.clear();
-  RETURN_IF_ERROR(look(std::make_unique<FrameworkStepFormat>(wanted, &found)));
+  RETURN_IF_ERROR(look({.operators = true, .only_framework = true}));
   return found;
 }
 
