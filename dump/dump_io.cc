@@ -1,6 +1,5 @@
 #include "dump/dump_io.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,10 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/dir_stream.h"
 #include "base/text.h"
 #include "dump/data_name.h"
 
@@ -37,10 +36,6 @@ Status GiveTo(int fd, DumpOwner owner, mode_t mode, std::string_view name) {
   }
   return {};
 }
-
-struct CloseDir {
-  void operator()(DIR* dir) const { ::closedir(dir); }
-};
 
 struct Walk {
   const TreeLimits& limits;
@@ -271,21 +266,12 @@ Status ReplaceFile(DumpIo& io, int dir, const std::string& name, std::string_vie
 }
 
 Result<std::vector<std::string>> ListNames(int dir, size_t limit) {
-  int copy = ::openat(dir, ".", kOpenDir);
-  if (copy < 0) return Status::FromErrno(errno, "open directory");
-  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy));
-  if (!stream) {
-    Status error = Status::FromErrno(errno, "read directory");
-    ::close(copy);
-    return error;
-  }
+  DirStream stream{UniqueFd(::openat(dir, ".", kOpenDir))};
+  if (!stream.valid()) return Status::FromErrno(errno, "open directory");
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
+  while (const dirent* entry = stream.Next()) {
     if (names.size() >= limit) return OutOfRange("too many entries in the dump");
-    names.emplace_back(name);
+    names.emplace_back(entry->d_name);
   }
   if (errno != 0) return Status::FromErrno(errno, "read directory");
   std::ranges::sort(names);

@@ -1,6 +1,5 @@
 #include "daemon/attribution/job_map.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,9 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <memory>
 
 #include "base/clock.h"
+#include "base/dir_stream.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "daemon/attribution/label_text.h"
@@ -69,19 +68,12 @@ bool AddJobs(std::string_view text, std::vector<std::string>* jobs) {
 Result<JobMap> ReadJobMap(const std::string& folder, int64_t oldest_wall_ns) {
   UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NONBLOCK));
   if (!fd.valid()) return Status::FromErrno(errno, folder);
-  // fdopendir takes the descriptor it is given.
-  int own = ::dup(fd.get());
-  std::unique_ptr<DIR, int (*)(DIR*)> names(own < 0 ? nullptr : ::fdopendir(own), &::closedir);
-  if (names == nullptr) {
-    if (own >= 0) ::close(own);
-    return Status::FromErrno(errno, folder);
-  }
+  DirStream names{UniqueFd(::dup(fd.get()))};
+  if (!names.valid()) return Status::FromErrno(errno, folder);
   JobMap map;
   size_t files = 0;
-  for (const dirent* entry = ::readdir(names.get()); entry != nullptr;
-       entry = ::readdir(names.get())) {
+  while (const dirent* entry = names.Next()) {
     std::string name = entry->d_name;
-    if (name == "." || name == "..") continue;
     if (++files > kMaxMapFiles) {
       map.ignored.push_back(fmt::format("more than {} files: the others", kMaxMapFiles));
       break;

@@ -1,6 +1,5 @@
 #include "daemon/dumps/state_store.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -9,8 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 
+#include "base/dir_stream.h"
 #include "base/text.h"
 #include "dump/dump_io.h"
 #include "dump/dump_root.h"
@@ -114,18 +113,14 @@ Status StateStore::DropSession(const std::string& id) {
 }
 
 Result<std::map<std::string, std::string>> StateStore::LoadSessions() {
-  struct CloseDir {
-    void operator()(DIR* stream) const { ::closedir(stream); }
-  };
   Result<UniqueFd> dir = Open(kSessions);
   if (!dir.ok()) return dir.status();
   Result<UniqueFd> copy = OpenDirAt(dir->get(), ".");
   if (!copy.ok()) return copy.status();
-  std::unique_ptr<DIR, CloseDir> stream(::fdopendir(copy->get()));
-  if (!stream) return Status::FromErrno(errno, path_);
-  copy->Release();  // closedir's now
+  DirStream stream(std::move(*copy));
+  if (!stream.valid()) return Status::FromErrno(errno, path_);
   std::map<std::string, std::string> sessions;
-  while (const dirent* entry = ::readdir(stream.get())) {
+  while (const dirent* entry = stream.Next()) {
     std::string name = entry->d_name;
     if (name.starts_with('.') && name.ends_with(".tmp")) {
       ::unlinkat(dir->get(), name.c_str(), 0);  // a save that was cut short

@@ -1,6 +1,5 @@
 #include "daemon/jobs/collected_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "base/dir_stream.h"
 
 namespace profd {
 namespace {
@@ -24,10 +24,6 @@ constexpr uint64_t kAhead = 4 << 20;
 constexpr uint64_t kListed = 512;
 // A thread that has not noticed the deadline by then is in a call that does not return.
 constexpr int64_t kGraceNs = 2 * kNsPerSecond;
-
-struct CloseDir {
-  void operator()(DIR* dir) const { ::closedir(dir); }
-};
 
 std::string Printable(std::string_view path) {
   std::string text(path.substr(0, kMaxPath));
@@ -85,19 +81,14 @@ class TreeCopy {
   }
 
   Status ReadNames(UniqueFd folder, std::vector<std::string>* files, std::vector<std::string>* folders) {
-    std::unique_ptr<DIR, CloseDir> stream(::fdopendir(folder.get()));
-    if (!stream) return Status::FromErrno(errno, "read a folder");
-    folder.Release();
-    errno = 0;
-    while (const dirent* entry = ::readdir(stream.get())) {
-      const std::string_view name = entry->d_name;
-      if (name == "." || name == "..") continue;
+    DirStream stream(std::move(folder));
+    if (!stream.valid()) return Status::FromErrno(errno, "read a folder");
+    while (const dirent* entry = stream.Next()) {
       if (++entries_ > limits_.entries) {
         return OutOfRange(fmt::format("there are more than {} files and folders", limits_.entries));
       }
-      (entry->d_type == DT_DIR ? folders : files)->emplace_back(name);
+      (entry->d_type == DT_DIR ? folders : files)->emplace_back(entry->d_name);
       RETURN_IF_ERROR(CheckTime());
-      errno = 0;
     }
     if (errno != 0) return Status::FromErrno(errno, "read a folder");
     return Status::Ok();

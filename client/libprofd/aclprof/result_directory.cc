@@ -1,6 +1,5 @@
 #include "client/libprofd/aclprof/result_directory.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -17,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/dir_stream.h"
 #include "base/text.h"
 
 namespace profd::lib::aclprof {
@@ -48,24 +48,17 @@ std::string Safe(std::string_view session) {
   return name;
 }
 
-bool IsDot(const char* name) { return std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0; }
-
 void RemoveBelow(int directory, int depth) {
-  const int copy = ::openat(directory, ".", kOpenDirectory);
-  DIR* const stream = copy < 0 ? nullptr : ::fdopendir(copy);
-  if (stream == nullptr) {
-    if (copy >= 0) ::close(copy);
-    return;
-  }
-  while (const dirent* entry = ::readdir(stream)) {
-    if (IsDot(entry->d_name) || ::unlinkat(directory, entry->d_name, 0) == 0) continue;
+  DirStream stream{UniqueFd(::openat(directory, ".", kOpenDirectory))};
+  if (!stream.valid()) return;
+  while (const dirent* entry = stream.Next()) {
+    if (::unlinkat(directory, entry->d_name, 0) == 0) continue;
     const int below = depth > 0 ? ::openat(directory, entry->d_name, kOpenDirectory) : -1;
     if (below < 0) continue;
     RemoveBelow(below, depth - 1);
     ::close(below);
     ::unlinkat(directory, entry->d_name, AT_REMOVEDIR);
   }
-  ::closedir(stream);
 }
 
 // What stands behind the last dash, if that can be a process's number; else 0.
@@ -89,17 +82,9 @@ bool NamesADeadProcess(std::string_view name) {
 
 // The vendor's profiler writes nothing else.
 bool HoldsResultsOnly(int directory) {
-  const int copy = ::openat(directory, ".", kOpenDirectory);
-  DIR* const stream = copy < 0 ? nullptr : ::fdopendir(copy);
-  if (stream == nullptr) {
-    if (copy >= 0) ::close(copy);
-    return false;
-  }
-  bool only = true;
-  while (const dirent* entry = ::readdir(stream)) {
-    only = only && (IsDot(entry->d_name) || std::strncmp(entry->d_name, "PROF_", 5) == 0);
-  }
-  ::closedir(stream);
+  DirStream stream{UniqueFd(::openat(directory, ".", kOpenDirectory))};
+  bool only = stream.valid();
+  while (const dirent* entry = only ? stream.Next() : nullptr) only = std::strncmp(entry->d_name, "PROF_", 5) == 0;
   return only;
 }
 
@@ -123,20 +108,15 @@ void RemoveIfLeft(int base, const char* name, int64_t now_s) {
 
 void RemoveLeftovers(const std::string& base) {
   constexpr int kMostNames = 10'000;
-  const int folder = ::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const stream = folder < 0 ? nullptr : ::fdopendir(folder);
-  if (stream == nullptr) {
-    if (folder >= 0) ::close(folder);
-    return;
-  }
+  DirStream stream{UniqueFd(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
+  if (!stream.valid()) return;
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
   int seen = 0;
-  while (const dirent* entry = ::readdir(stream)) {
+  while (const dirent* entry = stream.Next()) {
     if (++seen > kMostNames) break;
-    RemoveIfLeft(folder, entry->d_name, now.tv_sec);
+    RemoveIfLeft(stream.fd(), entry->d_name, now.tv_sec);
   }
-  ::closedir(stream);
 }
 
 }  // namespace
@@ -179,13 +159,8 @@ std::string ResultDirectory::Make(const std::string& session, uint64_t least_fre
 }
 
 bool ResultDirectory::empty() const {
-  const int copy = fd_ < 0 ? -1 : ::openat(fd_, ".", kOpenDirectory);
-  DIR* const stream = copy < 0 ? nullptr : ::fdopendir(copy);
-  if (stream == nullptr) return true;
-  bool empty = true;
-  while (const dirent* entry = ::readdir(stream)) empty = empty && IsDot(entry->d_name);
-  ::closedir(stream);
-  return empty;
+  DirStream stream{UniqueFd(::openat(fd_, ".", kOpenDirectory))};
+  return !stream.valid() || stream.Next() == nullptr;
 }
 
 void ResultDirectory::Remove() {
