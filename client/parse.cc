@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "proto/options/option_value.h"
 
 namespace profd::client {
 namespace {
@@ -120,10 +121,7 @@ Result<uint64_t> ParseDurationMs(std::string_view text) {
 
 Result<std::vector<uint32_t>> ParseDevices(std::string_view text) {
   std::vector<uint32_t> devices;
-  std::string_view rest = text;
-  for (;;) {
-    size_t comma = rest.find(',');
-    const std::string_view item = rest.substr(0, comma);
+  for (const std::string_view item : options::SplitList(text)) {
     uint32_t first = 0;
     uint32_t last = 0;
     if (!ParseRange(item, &first, &last) || last > kMaxDeviceId) return BadDevices(text, item);
@@ -133,9 +131,8 @@ Result<std::vector<uint32_t>> ParseDevices(std::string_view text) {
       }
       devices.push_back(id);
     }
-    if (comma == std::string_view::npos) return devices;
-    rest.remove_prefix(comma + 1);
   }
+  return devices;
 }
 
 Result<NamedRate> ParseNamedRate(std::string_view text) {
@@ -164,15 +161,11 @@ Result<int32_t> ParsePid(std::string_view text) {
 
 Result<std::vector<std::string>> ParseList(std::string_view text) {
   std::vector<std::string> items;
-  std::string_view rest = text;
-  for (;;) {
-    size_t comma = rest.find(',');
-    std::string_view item = Trim(rest.substr(0, comma));
-    if (item.empty()) return InvalidArgument(fmt::format("\"{}\" has an empty item", text));
-    items.emplace_back(item);
-    if (comma == std::string_view::npos) return items;
-    rest.remove_prefix(comma + 1);
+  for (const std::string_view item : options::SplitList(text)) {
+    items.emplace_back(Trim(item));
+    if (items.back().empty()) return InvalidArgument(fmt::format("\"{}\" has an empty item", text));
   }
+  return items;
 }
 
 }  // namespace profd::client

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "client/parse.h"
+#include "proto/options/option_value.h"
 
 namespace profd::client {
 namespace {
@@ -26,10 +27,7 @@ Status BadInstant(std::string_view text) {
 
 Result<std::vector<uint32_t>> ParseRanks(std::string_view text) {
   std::set<uint32_t> ranks;
-  std::string_view rest = text;
-  for (;;) {
-    size_t comma = rest.find(',');
-    std::string_view item = rest.substr(0, comma);
+  for (const std::string_view item : options::SplitList(text)) {
     uint32_t first = 0;
     uint32_t last = 0;
     if (!ParseRange(item, &first, &last)) {
@@ -40,9 +38,8 @@ Result<std::vector<uint32_t>> ParseRanks(std::string_view text) {
       return InvalidArgument(fmt::format("\"{}\": more than {} ranks", text, kMaxRanks));
     }
     for (uint32_t offset = 0; offset <= last - first; ++offset) ranks.insert(first + offset);
-    if (comma == std::string_view::npos) return std::vector<uint32_t>(ranks.begin(), ranks.end());
-    rest.remove_prefix(comma + 1);
   }
+  return std::vector<uint32_t>(ranks.begin(), ranks.end());
 }
 
 Result<int64_t> ParseInstant(std::string_view text) {

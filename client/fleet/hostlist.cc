@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "client/render.h"
+#include "proto/options/option_value.h"
 
 namespace profd::client {
 namespace {
@@ -75,14 +76,12 @@ Result<Range> ParseRange(std::string_view text) {
 
 Result<std::vector<Range>> ParseRanges(std::string_view text) {
   std::vector<Range> ranges;
-  for (;;) {
-    size_t comma = text.find(',');
-    auto range = ParseRange(text.substr(0, comma));
+  for (const std::string_view item : options::SplitList(text)) {
+    auto range = ParseRange(item);
     if (!range.ok()) return range.status();
     ranges.push_back(*range);
-    if (comma == std::string_view::npos) return ranges;
-    text.remove_prefix(comma + 1);
   }
+  return ranges;
 }
 
 // "[fd00::7]" holds an address, "[1-3]" numbers.

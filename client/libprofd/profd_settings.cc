@@ -67,17 +67,14 @@ Status ReadConfig(const profd_config& given, Settings* settings) {
 
 // "a=1, b" -> {"a=1", "b"}
 Status SplitList(std::string_view text, std::vector<std::string>* out) {
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    const std::string_view item = Trim(text.substr(0, comma));
-    if (item.empty()) return InvalidArgument("collectors: an empty name in the list");
+  const bool open = text.ends_with(',');
+  for (std::string_view part; NextPart(&text, ',', &part);) {
+    const std::string_view item = Trim(part);
+    if (item.empty() || (open && text.empty())) return InvalidArgument("collectors: an empty name in the list");
     if (out->size() >= attach::kMaxAttachCollectors || item.size() > attach::kMaxAttachNameBytes) {
       return InvalidArgument("collectors: too many of them, or too long a name");
     }
     out->emplace_back(item);
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-    if (text.empty()) return InvalidArgument("collectors: an empty name in the list");
   }
   return Status::Ok();
 }
