@@ -39,6 +39,13 @@ inline bool IsUtf8(std::string_view text) {
   return true;
 }
 
+// Controls, and what hides or reorders what stands around it: zero width and directional marks, line and paragraph
+// separators, embeddings and isolates, the byte order mark.
+constexpr bool IsInvisible(uint32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+         (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+}
+
 // How many of at most `most` bytes of a longer text are complete characters.
 inline size_t BytesOfWholeCharacters(std::string_view text, size_t most) {
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;

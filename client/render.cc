@@ -23,18 +23,8 @@ bool In(uint32_t c, const std::array<Range, N>& ranges) {
   return std::ranges::any_of(ranges, [c](const Range& r) { return c >= r.first && c <= r.last; });
 }
 
-// Control (C0, DEL, C1), soft hyphen, zero width and directional marks, line and paragraph
-// separators, bidirectional embeddings and isolates, BOM, interlinear marks, tags.
-constexpr std::array<Range, 10> kUnsafe = {{{0x00, 0x1f},
-                                            {0x7f, 0x9f},
-                                            {0xad, 0xad},
-                                            {0x61c, 0x61c},
-                                            {0x200b, 0x200f},
-                                            {0x2028, 0x202e},
-                                            {0x2060, 0x206f},
-                                            {0xfeff, 0xfeff},
-                                            {0xfff9, 0xfffb},
-                                            {0xe0000, 0xe0fff}}};
+// Beside what is invisible: soft hyphen, Arabic letter mark, interlinear marks, tags.
+constexpr std::array<Range, 4> kUnsafe = {{{0xad, 0xad}, {0x61c, 0x61c}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}}};
 // East Asian wide and emoji.
 constexpr std::array<Range, 9> kWide = {{{0x1100, 0x115f},
                                          {0x2e80, 0xa4cf},
@@ -59,7 +49,7 @@ std::string Filter(std::string_view text, bool keep_newlines) {
     }
     if (point.value == '\n' && keep_newlines) {
       out += '\n';
-    } else if (!In(point.value, kUnsafe)) {
+    } else if (!IsInvisible(point.value) && !In(point.value, kUnsafe)) {
       out += text.substr(0, point.bytes);
     } else if (point.value < 0x80) {
       out += fmt::format("\\x{:02x}", point.value);

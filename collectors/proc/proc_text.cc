@@ -14,14 +14,7 @@
 namespace profd {
 namespace {
 
-// Not control, not a line break of Unicode, nothing that reorders or hides what stands beside it.
-bool Printable(uint32_t c) {
-  if (c < 0x20 || (c >= 0x7f && c < 0xa0)) return false;
-  if (c >= 0x200b && c <= 0x200f) return false;
-  if (c >= 0x2028 && c <= 0x202e) return false;
-  if (c >= 0x2060 && c <= 0x206f) return false;
-  return c != 0xfeff && (c & 0xfffe) != 0xfffe;
-}
+bool Printable(uint32_t c) { return !IsInvisible(c) && (c & 0xfffe) != 0xfffe; }
 
 void AppendSafe(std::string_view bytes, size_t max_chars, bool as_word, std::string* out) {
   // Nearly always all of it is plain.

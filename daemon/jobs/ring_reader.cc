@@ -35,16 +35,10 @@ bool HasName(MarkKind kind) {
          kind == MarkKind::kFrame;
 }
 
-// Format characters that hide or reorder what stands around them, line and paragraph separators, BOM.
-bool IsInvisible(uint32_t c) {
-  return (c >= 0x80 && c < 0xA0) || (c >= 0x200B && c <= 0x200F) || (c >= 0x2028 && c <= 0x202E) ||
-         (c >= 0x2060 && c <= 0x206F) || c == 0xFEFF || c == 0xAD;
-}
-
 // Bytes of the character at the front of `text`, 0 if it is none or shall not be shown.
 size_t PrintableLength(std::string_view text) {
   const auto [c, bytes] = FirstCodePoint(text);
-  return c < 0x20 || c == 0x7F || IsInvisible(c) ? 0 : bytes;
+  return IsInvisible(c) || c == 0xAD ? 0 : bytes;  // and the soft hyphen
 }
 
 }  // namespace
