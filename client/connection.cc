@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <grp.h>
-#include <pwd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,6 +14,7 @@
 
 #include "base/fd.h"
 #include "client/tls_diagnosis.h"
+#include "client/user_names.h"
 
 namespace profd::client {
 namespace {
@@ -37,14 +37,6 @@ std::string GroupName(gid_t gid) {
   return found != nullptr ? found->gr_name : std::to_string(gid);
 }
 
-std::string UserName(uid_t uid) {
-  struct passwd entry = {};
-  struct passwd* found = nullptr;
-  std::array<char, 4096> buffer = {};
-  getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found);
-  return found != nullptr ? found->pw_name : std::to_string(uid);
-}
-
 std::string NoSocket(const std::string& path) {
   std::string parent = ParentOf(path);
   struct stat info = {};
@@ -60,7 +52,7 @@ std::string JoinHint(gid_t gid, bool group_suffices) {
     return "The group that may use it is set in profd's configuration (HwHiAiUser by default).";
   }
   return fmt::format("Members of the group {} may:  usermod -aG {} {}, then log in again.",
-                     GroupName(gid), GroupName(gid), UserName(geteuid()));
+                     GroupName(gid), GroupName(gid), UserText(geteuid()));
 }
 
 std::string NotAllowed(const std::string& path) {
@@ -68,13 +60,13 @@ std::string NotAllowed(const std::string& path) {
   if (stat(path.c_str(), &info) == 0) {
     return fmt::format(
         "The socket {} exists, but user {} may not use it: it is {}:{} with mode {:04o}.\n{}", path,
-        UserName(geteuid()), UserName(info.st_uid), GroupName(info.st_gid), info.st_mode & 07777u,
+        UserText(geteuid()), UserText(info.st_uid), GroupName(info.st_gid), info.st_mode & 07777u,
         JoinHint(info.st_gid, (info.st_mode & S_IWGRP) != 0));
   }
   std::string parent = ParentOf(path);
   std::string text =
       fmt::format("Whether there is a socket {} cannot be seen: user {} may not enter {}.", path,
-                  UserName(geteuid()), parent);
+                  UserText(geteuid()), parent);
   if (stat(parent.c_str(), &info) != 0) return text;
   return text + "\n" + JoinHint(info.st_gid, (info.st_mode & S_IXGRP) != 0);
 }
