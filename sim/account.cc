@@ -1,11 +1,11 @@
 #include "sim/account.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <ctime>
+
+#include "sim/shared_file.h"
 
 // Of bench/alloc_counter when that is preloaded.
 extern "C" __attribute__((weak)) uint64_t profd_bench_thread_allocations();
@@ -31,18 +31,8 @@ uint64_t Allocations() {
 }
 
 AccountFile* Map() {
-  const char* path = std::getenv("PROFD_SIM_ACCOUNT");
-  if (path == nullptr || *path == '\0') return nullptr;
-  const int fd = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return nullptr;
-  void* memory = MAP_FAILED;
-  if (::ftruncate(fd, sizeof(AccountFile)) == 0) {
-    memory = ::mmap(nullptr, sizeof(AccountFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  ::close(fd);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* file = static_cast<AccountFile*>(memory);
-  file->magic.store(kAccountMagic, std::memory_order_relaxed);
+  auto* file = static_cast<AccountFile*>(MapShared(std::getenv("PROFD_SIM_ACCOUNT"), sizeof(AccountFile), 0644));
+  if (file != nullptr) file->magic.store(kAccountMagic, std::memory_order_relaxed);
   return file;
 }
 

@@ -1,13 +1,10 @@
 #include "sim/ledger.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdlib>
 
 #include "driver/abi/hal_abi.h"
 #include "sim/scenario.h"
+#include "sim/shared_file.h"
 
 namespace profd::sim {
 namespace {
@@ -21,17 +18,8 @@ struct LedgerFile {
 };
 
 LedgerFile* Map() {
-  const char* path = std::getenv("PROFD_SIM_LEDGER");
-  if (path == nullptr || *path == '\0') return nullptr;
-  const int fd = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return nullptr;
-  void* memory = MAP_FAILED;
-  if (::ftruncate(fd, sizeof(LedgerFile)) == 0) {
-    memory = ::mmap(nullptr, sizeof(LedgerFile), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  ::close(fd);
-  if (memory == MAP_FAILED) return nullptr;
-  auto* file = static_cast<LedgerFile*>(memory);
+  auto* file = static_cast<LedgerFile*>(MapShared(std::getenv("PROFD_SIM_LEDGER"), sizeof(LedgerFile), 0644));
+  if (file == nullptr) return nullptr;
   file->devices = kMaxSimDevices;
   file->channels = abi::kMaxChannels;
   file->magic = kLedgerMagic;

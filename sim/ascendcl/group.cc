@@ -1,11 +1,10 @@
 #include "sim/ascendcl/group.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 
-#include "base/fd.h"
+#include "sim/shared_file.h"
 
 namespace profd::sim::acl {
 
@@ -13,11 +12,8 @@ std::unique_ptr<Group> Group::Open(const std::string& name, const std::string& p
                                    uint32_t members, uint32_t rank) {
   if (members == 0 || members > 4096 || rank >= members) return nullptr;
   const size_t bytes = kPlaces * members * sizeof(Place);
-  const UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  // All make it the same length; new bytes are zeros.
-  if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (memory == MAP_FAILED) return nullptr;
+  void* const memory = MapShared(path.c_str(), bytes, 0600);
+  if (memory == nullptr) return nullptr;
   return std::unique_ptr<Group>(new Group(name, members, rank, static_cast<Place*>(memory)));
 }
 
