@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "base/exec.h"
+
 namespace profd::client {
 namespace {
 
@@ -16,17 +18,9 @@ bool IsRegular(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  pointers.reserve(strings.size() + 1);
-  for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Ours first, then the caller's without the names we set.
 std::vector<char*> EnvironmentWith(const std::vector<std::string>& ours) {
-  std::vector<char*> pointers = Pointers(ours);
+  std::vector<char*> pointers = ExecPointers(ours);
   pointers.pop_back();
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     bool replaced = false;
@@ -96,23 +90,21 @@ Result<std::string> FindProgram(const std::string& name, const std::string& sear
 }
 
 Result<HeldChild> HeldChild::Fork(const Plan& plan) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
-  UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
-  std::vector<char*> argv = Pointers(plan.argv);
+  Result<Pipe> barrier = MakePipe();
+  if (!barrier.ok()) return barrier.status();
+  std::vector<char*> argv = ExecPointers(plan.argv);
   std::vector<char*> environment = EnvironmentWith(plan.environment);
   pid_t pid = fork();
   if (pid < 0) return Status::FromErrno(errno, "fork");
   if (pid == 0) {
     // Ours would keep the pipe open, and the child would wait for ever if profctl died.
-    close(write_end.get());
+    close(barrier->write.get());
     if (plan.stdout_fd >= 0) dup2(plan.stdout_fd, STDOUT_FILENO);
     if (plan.stderr_fd >= 0) dup2(plan.stderr_fd, STDERR_FILENO);
-    WaitAndRun(read_end.get(), plan.program.c_str(), argv.data(), environment.data(),
+    WaitAndRun(barrier->read.get(), plan.program.c_str(), argv.data(), environment.data(),
                plan.signal_mask);
   }
-  return HeldChild(pid, std::move(write_end));
+  return HeldChild(pid, std::move(barrier->write));
 }
 
 HeldChild::~HeldChild() {

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/exec.h"
 #include "base/text.h"
 #include "driver/dl_library.h"
 
@@ -66,17 +67,10 @@ class SpawnPlan {
   SpawnPlan& operator=(const SpawnPlan&) = delete;
 
   // 0 or an errno.
-  int Start(const std::string& path, std::vector<std::string> arguments,
-            std::vector<std::string> environment, pid_t* pid) {
-    auto pointers = [](std::vector<std::string>& texts) {
-      std::vector<char*> out;
-      out.reserve(texts.size() + 1);
-      for (std::string& text : texts) out.push_back(text.data());
-      out.push_back(nullptr);
-      return out;
-    };
-    return ::posix_spawn(pid, path.c_str(), &actions_, &attributes_, pointers(arguments).data(),
-                         pointers(environment).data());
+  int Start(const std::string& path, const std::vector<std::string>& arguments,
+            const std::vector<std::string>& environment, pid_t* pid) {
+    return ::posix_spawn(pid, path.c_str(), &actions_, &attributes_, ExecPointers(arguments).data(),
+                         ExecPointers(environment).data());
   }
 
  private:
@@ -170,23 +164,20 @@ Result<std::string> HccnTool::Run(std::span<const std::string> arguments) {
   RETURN_IF_ERROR(CheckHccnTool(options_));
   pollfd cancelled{cancel_.get(), POLLIN, 0};
   if (::poll(&cancelled, 1, 0) > 0) return Cancelled();
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
-  UniqueFd reading(ends[0]);
-  UniqueFd writing(ends[1]);
+  Result<Pipe> pipe = MakePipe();
+  if (!pipe.ok()) return pipe.status();
   std::vector<std::string> words = {options_.path};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> environment = {std::string(kProgramPath), std::string(kLibraryPath)};
   environment.insert(environment.end(), options_.environment.begin(), options_.environment.end());
   pid_t pid = 0;
-  SpawnPlan plan(writing.get());
-  if (int error = plan.Start(options_.path, std::move(words), std::move(environment), &pid);
-      error != 0) {
+  SpawnPlan plan(pipe->write.get());
+  if (int error = plan.Start(options_.path, words, environment, &pid); error != 0) {
     return Status::FromErrno(error, options_.path);
   }
-  writing.Reset();
-  ::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
-  return Wait(pid, std::move(reading));
+  pipe->write.Reset();
+  ::fcntl(pipe->read.get(), F_SETFL, O_NONBLOCK);
+  return Wait(pid, std::move(pipe->read));
 }
 
 Result<std::string> HccnTool::Wait(pid_t pid, UniqueFd pipe) {

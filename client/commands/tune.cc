@@ -10,7 +10,7 @@
 #include <cerrno>
 
 #include "analysis/tuning/verify.h"
-#include "base/fd.h"
+#include "base/exec.h"
 #include "client/child.h"
 #include "client/cli_message.h"
 #include "client/commands/tune_facts.h"
@@ -34,24 +34,23 @@ class PassedStream {
  public:
   explicit PassedStream(std::ostream& out) : out_(out) {}
   Status Open() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
-    read_.Reset(ends[0]);
-    write_.Reset(ends[1]);
-    ::fcntl(read_.get(), F_SETFL, O_NONBLOCK);
+    Result<Pipe> made = MakePipe();
+    if (!made.ok()) return made.status();
+    pipe_ = std::move(*made);
+    ::fcntl(pipe_.read.get(), F_SETFL, O_NONBLOCK);
     return Status::Ok();
   }
-  int write_end() const { return write_.get(); }
-  void CloseWriteEnd() { write_.Reset(); }
-  int read_end() const { return read_.valid() ? read_.get() : -1; }
+  int write_end() const { return pipe_.write.get(); }
+  void CloseWriteEnd() { pipe_.write.Reset(); }
+  int read_end() const { return pipe_.read.valid() ? pipe_.read.get() : -1; }
   // Whether anything arrived.
   bool Pass(TuneSigns* signs) {
-    if (!read_.valid()) return false;
+    if (!pipe_.read.valid()) return false;
     std::array<char, 1 << 16> buffer;
-    const ssize_t got = ::read(read_.get(), buffer.data(), buffer.size());
+    const ssize_t got = ::read(pipe_.read.get(), buffer.data(), buffer.size());
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (got <= 0) {
-      read_.Reset();
+      pipe_.read.Reset();
       return false;
     }
     out_.write(buffer.data(), got);
@@ -62,7 +61,7 @@ class PassedStream {
 
  private:
   std::ostream& out_;
-  UniqueFd read_, write_;
+  Pipe pipe_;
 };
 
 class TuneRun {

@@ -13,7 +13,7 @@
 #include <csignal>
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/exec.h"
 #include "base/text.h"
 #include "client/child.h"
 
@@ -21,17 +21,6 @@ namespace profd::client {
 namespace {
 
 constexpr size_t kMaxErrorText = 4096;
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Result<Pipe> MakePipe() {
-  std::array<int, 2> fds = {};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) return Status::FromErrno(errno, "pipe");
-  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
 
 // Owns the child: killed and reaped at the end of this object unless it was waited for.
 class Child {
@@ -59,17 +48,13 @@ class Child {
 
 Result<pid_t> Spawn(const std::string& program, const std::vector<std::string>& argv, int out,
                     int err) {
-  std::vector<char*> pointers;
-  pointers.reserve(argv.size() + 1);
-  for (const std::string& argument : argv) pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
   pid_t pid = -1;
-  int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, pointers.data(), environ);
+  int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, ExecPointers(argv).data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return Status::FromErrno(error, "running " + program);
   return pid;

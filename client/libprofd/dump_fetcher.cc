@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/exec.h"
 #include "client/environment_variable.h"
 
 namespace profd::lib {
@@ -34,14 +35,6 @@ std::vector<std::string> EnvironmentOf() {
     environment.push_back("PROFD_SOCKET=" + attach.substr(0, attach.rfind('/') + 1) + "profd.sock");
   }
   return environment;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // Nothing of this process's handling of signals.
@@ -86,12 +79,12 @@ std::string OutputFolder(std::string_view options_json) {
 }
 
 Status LeaveDumpFetcher(const std::string& session_id, const std::string& folder) {
-  std::vector<std::string> arguments = {"profctl", "fetch", session_id, "--background", "--out", folder};
-  std::vector<std::string> environment = EnvironmentOf();
+  const std::vector<std::string> arguments = {"profctl", "fetch", session_id, "--background", "--out", folder};
+  const std::vector<std::string> environment = EnvironmentOf();
   const SpawnAttributes attributes;
   pid_t child = 0;
-  const int failed = ::posix_spawnp(&child, "profctl", nullptr, attributes.get(), Pointers(arguments).data(),
-                                    Pointers(environment).data());
+  const int failed = ::posix_spawnp(&child, "profctl", nullptr, attributes.get(), ExecPointers(arguments).data(),
+                                    ExecPointers(environment).data());
   if (failed != 0) return Status::FromErrno(failed, "profctl");
   // It goes to the background and ends; the training program shall not find a child that it does not know.
   for (int waited = 0; waited < kWaitMs; waited += kLookMs) {
