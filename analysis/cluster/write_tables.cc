@@ -1,16 +1,22 @@
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "analysis/cluster/output.h"
+#include "export/sqlite/sqlite_database.h"
 
 namespace profd::analysis {
 namespace {
+
+using exporting::SqlCell;
+using exporting::SqliteDatabase;
 
 constexpr const char* kSchema = R"(
 CREATE TABLE ClusterStepTraceTime(step TEXT, type TEXT, "index" TEXT, computing NUMERIC, communication_not_overlapped NUMERIC,
@@ -29,70 +35,41 @@ CREATE TABLE RankDeviceMap(rankId INTEGER, deviceId INTEGER, hostUid TEXT, profi
 CREATE TABLE ClusterBaseInfo(key TEXT, value TEXT);
 )";
 
-struct Close {
-  void operator()(sqlite3* database) const { sqlite3_close(database); }
-};
-struct Finalize {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
+template <class T>
+SqlCell CellOf(const T& value) {
+  if constexpr (std::is_integral_v<T>) return static_cast<int64_t>(value);
+  else if constexpr (std::is_floating_point_v<T>) return double{value};
+  else return std::string(value);
+}
+template <class T>
+SqlCell CellOf(const std::optional<T>& value) {
+  return value ? CellOf(*value) : SqlCell();
+}
 
-class Tables {
- public:
-  Status Open(const std::string& path) {
-    sqlite3* opened = nullptr;
-    const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-    database_.reset(opened);
-    if (code != SQLITE_OK) return Error();
-    return Run("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
-  }
-  Status Run(const char* sql) { return sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK ? Status::Ok() : Error(); }
-  Status Error() const { return Status(StatusCode::kUnavailable, fmt::format("{}: {}", "cluster_analysis.db", sqlite3_errmsg(database_.get()))); }
-  sqlite3* get() const { return database_.get(); }
-
- private:
-  std::unique_ptr<sqlite3, Close> database_;
-};
-
-// Rows of one table.
+// Rows of one table, handed over in bundles.
 class Insert {
  public:
-  Insert(const Tables& tables, std::string_view table, int columns) : tables_(tables) {
-    std::string marks = "?";
-    for (int i = 1; i < columns; ++i) marks += ",?";
-    sqlite3_stmt* prepared = nullptr;
-    sqlite3_prepare_v2(tables.get(), fmt::format("INSERT INTO {} VALUES({})", table, marks).c_str(), -1, &prepared, nullptr);
-    statement_.reset(prepared);
-  }
+  Insert(SqliteDatabase& database, std::string_view table) : database_(database), table_(table) {}
 
   template <class... Values>
   Status Add(const Values&... values) {
-    if (statement_ == nullptr) return tables_.Error();
-    sqlite3_reset(statement_.get());
-    column_ = 0;
-    (Bind(values), ...);
-    return sqlite3_step(statement_.get()) == SQLITE_DONE ? Status::Ok() : tables_.Error();
+    return AddRow({CellOf(values)...});
   }
-
-  void Start() {
-    sqlite3_reset(statement_.get());
-    column_ = 0;
+  Status AddRow(std::vector<SqlCell> row) {
+    constexpr size_t kBundle = 1000;
+    rows_.push_back(std::move(row));
+    return rows_.size() < kBundle ? Status::Ok() : Flush();
   }
-  void Bind(std::string_view text) { sqlite3_bind_text(statement_.get(), ++column_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT); }
-  void Bind(const std::string& text) { Bind(std::string_view(text)); }
-  void Bind(double value) { sqlite3_bind_double(statement_.get(), ++column_, value); }
-  void Bind(int value) { sqlite3_bind_int(statement_.get(), ++column_, value); }
-  void Bind(int64_t value) { sqlite3_bind_int64(statement_.get(), ++column_, value); }
-  template <class T>
-  void Bind(const std::optional<T>& value) {
-    if (value) return Bind(*value);
-    sqlite3_bind_null(statement_.get(), ++column_);
+  Status Flush() {
+    const Status added = database_.Insert(table_, rows_);
+    rows_.clear();
+    return added;
   }
-  Status End() { return statement_ != nullptr && sqlite3_step(statement_.get()) == SQLITE_DONE ? Status::Ok() : tables_.Error(); }
 
  private:
-  const Tables& tables_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
-  int column_ = 0;
+  SqliteDatabase& database_;
+  const std::string_view table_;
+  std::vector<std::vector<SqlCell>> rows_;
 };
 
 // In two parts: the nanoseconds of today are more than a double holds.
@@ -101,19 +78,15 @@ double StartUs(int64_t ns) {
   return static_cast<double>(us) + static_cast<double>(ns % 1000) / 1000;
 }
 
-Status AddSteps(const OutputModel& model, const Tables& tables) {
-  constexpr int kColumns = 15;
-  Insert insert(tables, "ClusterStepTraceTime", kColumns);
+Status AddSteps(const OutputModel& model, SqliteDatabase& tables) {
+  Insert insert(tables, "ClusterStepTraceTime");
   for (const OutputModel::StepRow& row : model.Steps()) {
-    insert.Start();
-    insert.Bind(row.step < 0 ? std::string() : std::to_string(row.step));
-    insert.Bind(std::string_view(row.stage ? "stage" : "rank"));
-    insert.Bind(row.index);
-    for (const auto& us : row.us) insert.Bind(us);
-    for (size_t k = 0; k < 3; ++k) insert.Bind(row.parallel ? std::optional((*row.parallel)[k]) : std::nullopt);
-    if (Status added = insert.End(); !added.ok()) return added;
+    std::vector<SqlCell> cells = {row.step < 0 ? "" : std::to_string(row.step), row.stage ? "stage" : "rank", row.index};
+    for (const auto& us : row.us) cells.push_back(CellOf(us));
+    for (size_t k = 0; k < 3; ++k) cells.push_back(row.parallel ? CellOf((*row.parallel)[k]) : SqlCell());
+    RETURN_IF_ERROR(insert.AddRow(std::move(cells)));
   }
-  return Status::Ok();
+  return insert.Flush();
 }
 
 Status AddBandwidth(const OutputOp& op, int rank, const std::string& group, const Transport& transport, Insert* insert) {
@@ -123,16 +96,15 @@ Status AddBandwidth(const OutputOp& op, int rank, const std::string& group, cons
   };
   if (transport.sizes.empty()) return add({});
   for (const PacketSize& size : transport.sizes) {
-    if (Status added = add(size); !added.ok()) return added;
+    RETURN_IF_ERROR(add(size));
   }
   return Status::Ok();
 }
 
-Status AddOperations(const OutputModel& model, const Tables& tables) {
-  constexpr int kColumns = 12;
-  Insert times(tables, "ClusterCommunicationTime", kColumns);
-  Insert bandwidth(tables, "ClusterCommunicationBandwidth", kColumns);
-  return model.EachOp([&](const OutputOp& op) {
+Status AddOperations(const OutputModel& model, SqliteDatabase& tables) {
+  Insert times(tables, "ClusterCommunicationTime");
+  Insert bandwidth(tables, "ClusterCommunicationBandwidth");
+  Status all = model.EachOp([&](const OutputOp& op) {
     const std::string& group = model.cluster().groups()[op.group].name;
     for (const auto& [rank, each] : op.ranks) {
       const auto part = [&each = each](double Collective::Parts::*member) { return each->parts ? std::optional((*each->parts).*member) : std::nullopt; };
@@ -150,20 +122,20 @@ Status AddOperations(const OutputModel& model, const Tables& tables) {
     }
     return Status::Ok();
   });
+  if (all.ok()) all = times.Flush();
+  return all.ok() ? bandwidth.Flush() : all;
 }
 
-Status AddLinks(const OutputModel& model, const Tables& tables) {
-  constexpr int kColumns = 10;
-  Insert insert(tables, "ClusterCommunicationMatrix", kColumns);
+Status AddLinks(const OutputModel& model, SqliteDatabase& tables) {
+  Insert insert(tables, "ClusterCommunicationMatrix");
   for (const OutputLinks& links : model.Links()) {
     for (const auto& [pair, link] : links.pairs) {
       const double speed = link.time_ms > 0 ? link.size_mb / link.time_ms : 0;
-      Status added = insert.Add(StepKey(links.step), links.name, model.cluster().groups()[links.group].name, pair.first, pair.second, link.transport, link.op,
-                                link.size_mb, link.time_ms, speed);
-      if (!added.ok()) return added;
+      RETURN_IF_ERROR(insert.Add(StepKey(links.step), links.name, model.cluster().groups()[links.group].name, pair.first, pair.second, link.transport, link.op,
+                                 link.size_mb, link.time_ms, speed));
     }
   }
-  return Status::Ok();
+  return insert.Flush();
 }
 
 // The vendor's has the rank's directory, not its output or the database in that.
@@ -175,40 +147,39 @@ std::string ProfilePathOf(const std::string& source) {
   return source;
 }
 
-Status AddFacts(const OutputModel& model, const Tables& tables) {
+Status AddFacts(const OutputModel& model, SqliteDatabase& tables) {
   const Cluster& cluster = model.cluster();
-  Insert groups(tables, "CommunicationGroupMapping", 5);
+  Insert groups(tables, "CommunicationGroupMapping");
   for (const ClusterGroup& group : cluster.groups()) {
-    Status added = groups.Add(std::string_view(group.p2p ? "p2p" : "collective"), RankSet(RanksOf(cluster, group), ","), group.name, group.facts.id, group.facts.label);
-    if (!added.ok()) return added;
+    RETURN_IF_ERROR(groups.Add(group.p2p ? "p2p" : "collective", RankSet(RanksOf(cluster, group), ","), group.name, group.facts.id, group.facts.label));
   }
-  Insert hosts(tables, "HostInfo", 2);
-  Insert ranks(tables, "RankDeviceMap", 4);
+  RETURN_IF_ERROR(groups.Flush());
+  Insert hosts(tables, "HostInfo");
+  Insert ranks(tables, "RankDeviceMap");
   std::set<std::string> known;
   for (size_t i = 0; i < cluster.run().ranks.size(); ++i) {
     const Rank& rank = cluster.At(i);
     const std::string& uid = rank.host_uid.empty() ? rank.host : rank.host_uid;
-    Status added = ranks.Add(cluster.NumberOf(i), rank.device, uid, ProfilePathOf(rank.path));
-    if (added.ok() && !uid.empty() && known.insert(uid).second) added = hosts.Add(uid, rank.host);
-    if (!added.ok()) return added;
+    RETURN_IF_ERROR(ranks.Add(cluster.NumberOf(i), rank.device, uid, ProfilePathOf(rank.path)));
+    if (!uid.empty() && known.insert(uid).second) RETURN_IF_ERROR(hosts.Add(uid, rank.host));
   }
-  Insert base(tables, "ClusterBaseInfo", 2);
+  RETURN_IF_ERROR(ranks.Flush());
+  RETURN_IF_ERROR(hosts.Flush());
   if (cluster.run().ranks.empty() || cluster.At(0).parallel_sizes.empty()) return Status::Ok();
   std::string sizes;
   for (const auto& [name, size] : cluster.At(0).parallel_sizes) sizes += fmt::format("{}\"{}\": {}", sizes.empty() ? "{" : ", ", name, size);
-  return base.Add(std::string_view("distributed_args"), sizes + "}");
+  return tables.Insert("ClusterBaseInfo", std::vector<std::vector<SqlCell>>{{"distributed_args", sizes + "}"}});
 }
 
 }  // namespace
 
 Status WriteClusterTables(const OutputModel& model, const std::string& path) {
-  Tables tables;
-  if (Status opened = tables.Open(path); !opened.ok()) return opened;
-  if (Status made = tables.Run(kSchema); !made.ok()) return made;
-  for (const auto add : {AddSteps, AddOperations, AddLinks, AddFacts}) {
-    if (Status added = add(model, tables); !added.ok()) return added;
-  }
-  return tables.Run("COMMIT");
+  Result<SqliteDatabase> tables = SqliteDatabase::Open(path);
+  if (!tables.ok()) return tables.status();
+  RETURN_IF_ERROR(tables->Run("BEGIN"));
+  RETURN_IF_ERROR(tables->Run(kSchema));
+  for (const auto add : {AddSteps, AddOperations, AddLinks, AddFacts}) RETURN_IF_ERROR(add(model, *tables));
+  return tables->Run("COMMIT");
 }
 
 }  // namespace profd::analysis
