@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace profd {
@@ -28,6 +29,25 @@ inline CodePoint FirstCodePoint(std::string_view text) {
   constexpr std::array<uint32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
   if (value < kLeast[bytes] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return {};
   return {value, bytes};
+}
+
+inline void AppendUtf8(uint32_t c, std::string* out) {
+  const auto tail = [&](int shift) { *out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
+  if (c < 0x80) {
+    *out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    *out += static_cast<char>(0xc0 | (c >> 6));
+    tail(0);
+  } else if (c < 0x10000) {
+    *out += static_cast<char>(0xe0 | (c >> 12));
+    tail(6);
+    tail(0);
+  } else {
+    *out += static_cast<char>(0xf0 | (c >> 18));
+    tail(12);
+    tail(6);
+    tail(0);
+  }
 }
 
 inline bool IsUtf8(std::string_view text) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace profd::analysis {
 namespace {
@@ -21,20 +22,6 @@ bool IsOfWord(char c) {
 
 void Append(std::string* out, char c) {
   if (out->size() < LenientJson::kMaxString) *out += c;
-}
-
-void AppendUtf8(std::string* out, uint32_t code) {
-  const auto tail = [&](int shift) { Append(out, static_cast<char>(0x80 | (code >> shift & 0x3F))); };
-  if (code < 0x80) {
-    Append(out, static_cast<char>(code));
-  } else if (code < 0x800) {
-    Append(out, static_cast<char>(0xC0 | code >> 6));
-    tail(0);
-  } else {
-    Append(out, static_cast<char>(0xE0 | code >> 12));
-    tail(6);
-    tail(0);
-  }
 }
 
 }  // namespace
@@ -207,7 +194,9 @@ void LenientJson::ReadEscape(std::string* out) {
     const std::string_view digits = text_.substr(at_ + 1, 4);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
     if (error != std::errc()) return Append(out, '?');
-    AppendUtf8(out, code);
+    std::string character;
+    AppendUtf8(code, &character);
+    for (const char byte : character) Append(out, byte);
     at_ += static_cast<size_t>(end - digits.data());
     return;
   }

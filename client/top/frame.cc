@@ -2,47 +2,10 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "client/render.h"
 
 namespace profd::client::top {
-namespace {
-
-// The first code point of text that went through Printable(), which is always UTF-8.
-std::string_view First(std::string_view text) {
-  size_t length = 1;
-  while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80)
-    ++length;
-  return text.substr(0, length);
-}
-
-char32_t Decode(std::string_view point) {
-  auto lead = static_cast<unsigned char>(point[0]);
-  if (point.size() == 1) return lead;
-  char32_t value = lead & (0xffu >> (point.size() + 1));
-  for (char c : point.substr(1)) value = (value << 6) | (static_cast<unsigned char>(c) & 0x3fu);
-  return value;
-}
-
-}  // namespace
-
-void AppendUtf8(char32_t c, std::string* out) {
-  auto tail = [&](int shift) { *out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
-  if (c < 0x80) {
-    *out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    *out += static_cast<char>(0xc0 | (c >> 6));
-    tail(0);
-  } else if (c < 0x10000) {
-    *out += static_cast<char>(0xe0 | (c >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    *out += static_cast<char>(0xf0 | (c >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
 
 Frame::Frame(Size size, bool ascii)
     : size_(size),
@@ -56,12 +19,12 @@ int Frame::Put(int x, int y, std::string_view text, Style style, int width) {
   const std::string safe = Printable(text);
   std::string_view rest = safe;
   while (!rest.empty()) {
-    std::string_view point = First(rest);
-    rest.remove_prefix(point.size());
-    auto columns = static_cast<int>(DisplayWidth(point));
+    const CodePoint point = FirstCodePoint(rest);  // there is one: the text is safe
+    auto columns = static_cast<int>(DisplayWidth(rest.substr(0, point.bytes)));
+    rest.remove_prefix(point.bytes);
     if (columns == 0) continue;
     if (x + columns > end) break;
-    char32_t character = Decode(point);
+    char32_t character = point.value;
     if (ascii_ && character > 0x7e) character = U'?';
     glyphs_[Index(x, y)] = {character, style};
     if (columns == 2) glyphs_[Index(x + 1, y)] = {ascii_ ? U'?' : U'\0', style};

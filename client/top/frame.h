@@ -54,6 +54,4 @@ class Frame {
   std::vector<Glyph> glyphs_;
 };
 
-void AppendUtf8(char32_t c, std::string* out);
-
 }  // namespace profd::client::top

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <clocale>
 
+#include "base/utf8.h"
+
 #define NCURSES_NOMACROS 1
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
