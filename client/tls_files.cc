@@ -25,8 +25,6 @@ constexpr std::string_view kWhereFrom =
 
 Status TlsProblem(std::string text) { return {StatusCode::kUnauthenticated, std::move(text)}; }
 
-int NoPassphrase(char*, int, int, void*) { return -1; }
-
 Result<std::string> ReadPem(const std::string& path, std::string_view what, bool secret) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
@@ -47,12 +45,6 @@ Result<std::string> ReadPem(const std::string& path, std::string_view what, bool
   return text;
 }
 
-ossl::KeyPtr ParseKey(std::string_view pem) {
-  ossl::BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  if (bio == nullptr) return nullptr;
-  return ossl::KeyPtr(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
-}
-
 Status CheckPair(const TlsFiles& files, const ClientTls& tls) {
   ossl::X509Ptr certificate = FirstCertificate(tls.certificate_pem);
   if (certificate == nullptr) {
@@ -61,7 +53,7 @@ Status CheckPair(const TlsFiles& files, const ClientTls& tls) {
   if (FirstCertificate(tls.ca_pem) == nullptr) {
     return TlsProblem(fmt::format("{} holds no certificate (PEM)", files.ca));
   }
-  ossl::KeyPtr key = ParseKey(tls.key_pem);
+  ossl::KeyPtr key = ossl::ParseKey(tls.key_pem);
   if (key == nullptr) {
     return TlsProblem(fmt::format("{} holds no private key without a passphrase (PEM)", files.key));
   }
@@ -86,7 +78,7 @@ Status CheckPair(const TlsFiles& files, const ClientTls& tls) {
 ossl::X509Ptr FirstCertificate(std::string_view pem) {
   ossl::BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   if (bio == nullptr) return nullptr;
-  return ossl::X509Ptr(PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr));
+  return ossl::X509Ptr(PEM_read_bio_X509(bio.get(), nullptr, ossl::NoPassphrase, nullptr));
 }
 
 std::string TimeText(const ASN1_TIME* time) {

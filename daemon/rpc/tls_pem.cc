@@ -21,9 +21,6 @@ namespace {
 constexpr off_t kMaxFile = 1 << 20;
 constexpr int kMaxCertificates = 256;
 
-// No prompt for a passphrase.
-int NoPassphrase(char*, int, int, void*) { return -1; }
-
 // Who can write one of the files decides who may start sessions; who can read the key can pretend to be the
 // node.
 Status CheckMode(const struct stat& info, bool secret) {
@@ -38,14 +35,6 @@ Status CheckMode(const struct stat& info, bool secret) {
   }
   return FailedPrecondition(fmt::format("mode {:04o} lets others than root change it; chmod 0644",
                                         info.st_mode & 07777U));
-}
-
-ossl::KeyPtr ParseKey(std::string_view pem) {
-  ossl::BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  if (bio == nullptr) return nullptr;
-  ossl::KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr));
-  ERR_clear_error();
-  return key;
 }
 
 int64_t ExpiryOf(const X509* certificate) {
@@ -91,7 +80,7 @@ ossl::ChainPtr ParseCertificates(std::string_view pem) {
   ossl::BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   if (all == nullptr || bio == nullptr) return nullptr;
   ERR_clear_error();
-  while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr)) {
+  while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, ossl::NoPassphrase, nullptr)) {
     if (sk_X509_num(all.get()) == kMaxCertificates || sk_X509_push(all.get(), one) == 0) {
       X509_free(one);
       return nullptr;
@@ -139,7 +128,7 @@ TlsMaterial LoadTlsFiles(const TlsPaths& paths, std::vector<std::string>* proble
   }
   ossl::KeyPtr key;
   if (has_key) {
-    key = ParseKey(material.key_pem);
+    key = ossl::ParseKey(material.key_pem);
     if (key == nullptr) {
       problem(names.key, paths.key, "is not a PEM file with an unencrypted private key");
     }
