@@ -66,6 +66,15 @@ constexpr bool IsInvisible(uint32_t c) {
          (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
 }
 
+// At most `most` bytes; '?' for each that is not printable ASCII.
+inline std::string AsciiOnly(std::string_view text, size_t most = std::string_view::npos) {
+  std::string shown(text.substr(0, most));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return shown;
+}
+
 // How many of at most `most` bytes of a longer text are complete characters.
 inline size_t BytesOfWholeCharacters(std::string_view text, size_t most) {
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;

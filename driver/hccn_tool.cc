@@ -15,6 +15,7 @@
 
 #include "base/exec.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "driver/dl_library.h"
 
 namespace profd {
@@ -97,11 +98,7 @@ bool ReadSome(int fd, std::string* out) {
 std::string FirstLine(std::string_view text) {
   std::string_view line;
   while (NextLine(&text, &line)) {
-    std::string shown(Trim(line).substr(0, kMaxFirstLine));
-    for (char& c : shown) {
-      if (c < ' ' || c > '~') c = '?';
-    }
-    if (!shown.empty()) return shown;
+    if (std::string shown = AsciiOnly(Trim(line), kMaxFirstLine); !shown.empty()) return shown;
   }
   return "no output";
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "daemon/archive/archive_rule.h"
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/session/sampling_rule.h"
@@ -19,7 +20,7 @@ namespace {
 
 using Wire = v1::ArchiveState;
 
-constexpr size_t kMaxProblem = 300;
+constexpr size_t kMaxProblem = 300;  // shown as ASCII: a character that was cut would be no text for protobuf
 // What is known of dumps that do not wait any more, which is shown and keeps them from being loaded again.
 constexpr size_t kMaxSettled = 8000;
 
@@ -47,16 +48,6 @@ std::string_view ReasonWord(v1::ArchiveFailed::Reason reason) {
 // Another dump may be loaded nevertheless.
 bool MayBeOfDump(v1::ArchiveFailed::Reason reason) {
   return reason == v1::ArchiveFailed::REASON_FETCH || reason == v1::ArchiveFailed::REASON_REFUSED;
-}
-
-// A program's text in a table of a terminal.
-std::string CleanProblem(std::string_view text) {
-  std::string clean(text.substr(0, kMaxProblem));
-  for (char& c : clean) {
-    // Of UTF-8 only what is ASCII: a character that was cut would be no text for protobuf.
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return clean;
 }
 
 }  // namespace
@@ -331,7 +322,7 @@ void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::Arc
   const bool again = !entry->named.empty() && dump != nullptr && RunOf(*dump, *entry) != entry->run;
   if (entry->state == Wire::STATE_LOST || !again) entry->state = Wire::STATE_LOADED;
   entry->rows = loaded.rows();
-  entry->problem = CleanProblem(loaded.damage());
+  entry->problem = AsciiOnly(loaded.damage(), kMaxProblem);
   if (entry->state == Wire::STATE_LOADED) deps_.dumps.SetWaiting(name, false);
   ++counts_.loaded;
   counts_.loaded_bytes += loaded.bytes();
@@ -344,7 +335,7 @@ void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::Arc
 
 void ArchiveQueue::OnFailed(Entries::iterator entry, const v1::ArchiveFailed& failed_untrusted) {
   const std::string_view word = ReasonWord(failed_untrusted.reason());
-  const std::string problem = CleanProblem(failed_untrusted.message());
+  const std::string problem = AsciiOnly(failed_untrusted.message(), kMaxProblem);
   ++counts_.failures.try_emplace(std::string(word), 0).first->second;
   const int64_t now = deps_.clock.SteadyNs();
   entry->second.problem = fmt::format("{}: {}", word, problem);

@@ -13,6 +13,7 @@
 
 #include "base/crc32c.h"
 #include "base/dir_stream.h"
+#include "base/utf8.h"
 
 namespace profd {
 namespace {
@@ -24,13 +25,6 @@ constexpr uint64_t kAhead = 4 << 20;
 constexpr uint64_t kListed = 512;
 // A thread that has not noticed the deadline by then is in a call that does not return.
 constexpr int64_t kGraceNs = 2 * kNsPerSecond;
-
-std::string Printable(std::string_view path) {
-  std::string text(path.substr(0, kMaxPath));
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
 
 class TreeCopy {
  public:
@@ -59,7 +53,7 @@ class TreeCopy {
     ++result_.left_out;
     result_.left_out_bytes += bytes;
     if (result_.examples.size() < CopiedFiles::kMaxExamples) {
-      result_.examples.push_back({Printable(path), std::move(why)});
+      result_.examples.push_back({AsciiOnly(path, kMaxPath), std::move(why)});
     }
   }
   Status CheckTime() const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "daemon/jobs/cgroup_container.h"
 #include "driver/rooted_fs.h"
 #include "proto/attach/device_environment.h"
@@ -150,19 +151,11 @@ Result<uint64_t> StartTicks(std::string_view stat) {
   return ticks;
 }
 
-std::string Shown(std::string_view text) {
-  std::string name(text.substr(0, kMaxCommand));
-  for (char& c : name) {
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) c = '?';
-  }
-  return name;
-}
-
 std::string CommandOf(std::string_view stat) {
   size_t begin = stat.find('(');
   size_t end = stat.rfind(')');
   if (begin == std::string_view::npos || end <= begin) return {};
-  return Shown(stat.substr(begin + 1, end - begin - 1));
+  return AsciiOnly(stat.substr(begin + 1, end - begin - 1), kMaxCommand);
 }
 
 // The script an interpreter runs is more useful than the interpreter's name. Empty: it runs none.
@@ -175,7 +168,7 @@ std::string ScriptOf(std::string_view arguments) {
       NextPart(&arguments, '\0', &argument);
     } else if (argument == "-m" || !argument.starts_with('-')) {
       if (argument == "-m") argument = arguments.substr(0, arguments.find('\0'));
-      return Shown(BaseName(argument));
+      return AsciiOnly(BaseName(argument), kMaxCommand);
     }
   }
   return {};

@@ -12,6 +12,7 @@
 
 #include "base/openssl_ptr.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "daemon/rpc/tls_pem.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -44,13 +45,6 @@ std::optional<std::string> TextOf(const ASN1_STRING* value) {
   return text;
 }
 
-std::string Cleaned(std::string text) {
-  for (char& c : text) {
-    if (!IsPlain(c)) c = '?';
-  }
-  return text;
-}
-
 struct Subject {
   std::vector<std::string> common_names;
   std::vector<std::string> units;
@@ -71,7 +65,7 @@ Result<Subject> SubjectOf(const X509* certificate) {
     if (nid == NID_organizationalUnitName) subject.units.push_back(*text);
     const char* shown = nid == NID_undef ? "?" : OBJ_nid2sn(nid);
     subject.text +=
-        fmt::format("{}{}={}", i == 0 ? "" : ",", shown, Cleaned(text->substr(0, kMaxCommonName)));
+        fmt::format("{}{}={}", i == 0 ? "" : ",", shown, AsciiOnly(*text, kMaxCommonName));
   }
   if (subject.text.size() > kMaxSubject) subject.text.resize(kMaxSubject);
   return subject;
@@ -157,7 +151,7 @@ Result<LocalUser> ResolveUser(const std::string& text) {
     // No account: the private group Debian would give it, and no others.
     user = {uid, uid, {}};
   } else {
-    return NotFound(fmt::format("unknown user \"{}\"", Cleaned(text)));
+    return NotFound(fmt::format("unknown user \"{}\"", AsciiOnly(text)));
   }
   if (user.uid == 0) {
     return InvalidArgument("root is not for tls.users; an administrator has OU=profd-admin");
@@ -184,16 +178,16 @@ LocalUsers ResolveLocalUsers(const std::vector<std::string>& entries,
         entry.find('=') != equals) {
       problems->push_back(
           fmt::format("tls.users: \"{}\" must be CN=USER, as in \"alice=1000\" or \"ci=profd-ci\"",
-                      Cleaned(entry)));
+                      AsciiOnly(entry)));
       continue;
     }
     Result<LocalUser> user = ResolveUser(entry.substr(equals + 1));
     if (!user.ok()) {
       problems->push_back(
-          fmt::format("tls.users: \"{}\": {}", Cleaned(entry), user.status().message()));
+          fmt::format("tls.users: \"{}\": {}", AsciiOnly(entry), user.status().message()));
     } else if (!users.emplace(entry.substr(0, equals), std::move(user).value()).second) {
       problems->push_back(
-          fmt::format("tls.users: \"{}\": this name was given a user before", Cleaned(entry)));
+          fmt::format("tls.users: \"{}\": this name was given a user before", AsciiOnly(entry)));
     }
   }
   return users;
