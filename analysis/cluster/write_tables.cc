@@ -36,14 +36,14 @@ CREATE TABLE ClusterBaseInfo(key TEXT, value TEXT);
 )";
 
 template <class T>
-SqlCell CellOf(const T& value) {
+SqlCell SqlCellOf(const T& value) {
   if constexpr (std::is_integral_v<T>) return static_cast<int64_t>(value);
   else if constexpr (std::is_floating_point_v<T>) return double{value};
   else return std::string(value);
 }
 template <class T>
-SqlCell CellOf(const std::optional<T>& value) {
-  return value ? CellOf(*value) : SqlCell();
+SqlCell SqlCellOf(const std::optional<T>& value) {
+  return value ? SqlCellOf(*value) : SqlCell();
 }
 
 // Rows of one table, handed over in bundles.
@@ -53,7 +53,7 @@ class Insert {
 
   template <class... Values>
   Status Add(const Values&... values) {
-    return AddRow({CellOf(values)...});
+    return AddRow({SqlCellOf(values)...});
   }
   Status AddRow(std::vector<SqlCell> row) {
     constexpr size_t kBundle = 1000;
@@ -82,8 +82,8 @@ Status AddSteps(const OutputModel& model, SqliteDatabase& tables) {
   Insert insert(tables, "ClusterStepTraceTime");
   for (const OutputModel::StepRow& row : model.Steps()) {
     std::vector<SqlCell> cells = {row.step < 0 ? "" : std::to_string(row.step), row.stage ? "stage" : "rank", row.index};
-    for (const auto& us : row.us) cells.push_back(CellOf(us));
-    for (size_t k = 0; k < 3; ++k) cells.push_back(row.parallel ? CellOf((*row.parallel)[k]) : SqlCell());
+    for (const auto& us : row.us) cells.push_back(SqlCellOf(us));
+    for (size_t k = 0; k < 3; ++k) cells.push_back(row.parallel ? SqlCellOf((*row.parallel)[k]) : SqlCell());
     RETURN_IF_ERROR(insert.AddRow(std::move(cells)));
   }
   return insert.Flush();
