@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <clocale>
+#include <span>
 
 #include "base/utf8.h"
 
@@ -52,57 +54,30 @@ Look LookOf(Style style) {
   return {};
 }
 
-KeyPress FunctionKey(wint_t code) {
-  switch (code) {
-    case KEY_ENTER:
-      return {Key::kEnter, ""};
-    case KEY_BACKSPACE:
-      return {Key::kBackspace, ""};
-    case KEY_UP:
-      return {Key::kUp, ""};
-    case KEY_DOWN:
-      return {Key::kDown, ""};
-    case KEY_LEFT:
-      return {Key::kLeft, ""};
-    case KEY_RIGHT:
-      return {Key::kRight, ""};
-    case KEY_PPAGE:
-      return {Key::kPageUp, ""};
-    case KEY_NPAGE:
-      return {Key::kPageDown, ""};
-    case KEY_HOME:
-    case KEY_FIND:
-      return {Key::kHome, ""};
-    case KEY_END:
-    case KEY_SELECT:
-      return {Key::kEnd, ""};
-    default:
-      return {};
-  }
+struct KnownKey {
+  wint_t code;
+  Key key;
+};
+constexpr auto kFunctionKeys = std::to_array<KnownKey>({
+    {KEY_ENTER, Key::kEnter}, {KEY_BACKSPACE, Key::kBackspace}, {KEY_UP, Key::kUp},         {KEY_DOWN, Key::kDown},
+    {KEY_LEFT, Key::kLeft},   {KEY_RIGHT, Key::kRight},         {KEY_PPAGE, Key::kPageUp},  {KEY_NPAGE, Key::kPageDown},
+    {KEY_HOME, Key::kHome},   {KEY_FIND, Key::kHome},           {KEY_END, Key::kEnd},       {KEY_SELECT, Key::kEnd},
+});
+constexpr auto kCharacterKeys = std::to_array<KnownKey>({
+    {'\r', Key::kEnter},     {'\n', Key::kEnter},  {'\t', Key::kTab},       {'\b', Key::kBackspace}, {0x7f, Key::kBackspace},
+    {0x1b, Key::kEscape},    {0x03, Key::kInterrupt}, {0x04, Key::kInterrupt}, {0x0c, Key::kRedraw},
+});
+
+// kNone: it is not among them.
+KeyPress PressOf(std::span<const KnownKey> keys, wint_t code) {
+  const auto known = std::ranges::find(keys, code, &KnownKey::code);
+  return {known == keys.end() ? Key::kNone : known->key, ""};
 }
 
 KeyPress CharacterKey(wint_t c) {
-  switch (c) {
-    case '\r':
-    case '\n':
-      return {Key::kEnter, ""};
-    case '\t':
-      return {Key::kTab, ""};
-    case '\b':
-    case 0x7f:
-      return {Key::kBackspace, ""};
-    case 0x1b:
-      return {Key::kEscape, ""};
-    case 0x03:
-    case 0x04:
-      return {Key::kInterrupt, ""};
-    case 0x0c:
-      return {Key::kRedraw, ""};
-    default:
-      break;
-  }
-  if (c < 0x20 || (c >= 0x80 && c < 0xa0)) return {};
-  KeyPress press = {Key::kText, ""};
+  KeyPress press = PressOf(kCharacterKeys, c);
+  if (press.key != Key::kNone || c < 0x20 || (c >= 0x80 && c < 0xa0)) return press;
+  press.key = Key::kText;
   AppendUtf8(c, &press.text);
   return press;
 }
@@ -187,7 +162,7 @@ std::vector<KeyPress> Terminal::Read(bool* gone) {
   std::vector<KeyPress> keys;
   wint_t c = 0;
   for (int kind = get_wch(&c); kind != ERR; kind = get_wch(&c)) {
-    KeyPress press = kind == KEY_CODE_YES ? FunctionKey(c) : CharacterKey(c);
+    KeyPress press = kind == KEY_CODE_YES ? PressOf(kFunctionKeys, c) : CharacterKey(c);
     if (press.key != Key::kNone) keys.push_back(std::move(press));
   }
   return keys;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "driver/records/module_mem.h"
 
@@ -93,23 +94,12 @@ std::span<const EnumTable> EnumTables() { return kTables; }
 std::span<const MetaValue> MetaData() { return kMeta; }
 
 std::string_view ChipName(int chip) {
-  switch (chip) {
-    case 0:
-      return "Ascend310";
-    case 1:
-      return "Ascend910A";
-    case 4:
-      return "Ascend310P";
-    case 5:
-      return "Ascend910B";
-    case 7:
-      return "Ascend310B";
-    case 15:
-    case 16:
-      return "Ascend950";
-    default:
-      return "UNKNOWN";
+  constexpr std::pair<int, std::string_view> kChips[] = {{0, "Ascend310"},  {1, "Ascend910A"}, {4, "Ascend310P"}, {5, "Ascend910B"},
+                                                         {7, "Ascend310B"}, {15, "Ascend950"}, {16, "Ascend950"}};
+  for (const auto& [known, name] : kChips) {
+    if (known == chip) return name;
   }
+  return "UNKNOWN";
 }
 
 }  // namespace profd::exporting
