@@ -11,11 +11,6 @@
 namespace profd {
 namespace {
 
-struct NullSink final : RawSink {
-  void WriteHostFile(std::string_view, std::string_view) override {}
-  bool Wanted() const override { return false; }
-};
-
 std::chrono::steady_clock::time_point SteadyPoint(int64_t ns) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns));
 }

@@ -24,6 +24,12 @@ struct ReadingTimes {
   int64_t end_steady_ns = 0;
 };
 
+// Of polls that no dump takes.
+struct NullSink final : RawSink {
+  void WriteHostFile(std::string_view, std::string_view) override {}
+  bool Wanted() const override { return false; }
+};
+
 // Points of a grid that are left out after a poll (PollEngine::SetPace).
 int64_t TicksLeftOut(int pace, int64_t period_ns);
 

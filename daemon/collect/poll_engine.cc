@@ -46,11 +46,6 @@ class PollEngine::HostInstance final : public SamplerPool::Task {
   }
 
  private:
-  struct NullSink final : RawSink {
-    void WriteHostFile(std::string_view, std::string_view) override {}
-    bool Wanted() const override { return false; }
-  };
-
   void Poll() {
     const Clock& clock = deps_.host.clock;
     int64_t begin = clock.SteadyNs();
