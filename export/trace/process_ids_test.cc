@@ -18,7 +18,10 @@ TEST(ProcessIdsTest, TheVendorsFormula) {
   EXPECT_EQ(ids.Label(0, -1), "CPU");
 }
 
-TEST(ProcessIdsTest, NoTwoAreTheSame) {
+// A chip has a Unified Bus or instruction profiling, which have one slot.
+class ProcessIdsOfChipsTest : public ::testing::TestWithParam<TableId> {};
+
+TEST_P(ProcessIdsOfChipsTest, NoTwoAreTheSame) {
   DumpInfo a, b, c;
   a.pid = b.pid = 0;
   c.pid = (int64_t{1} << 40) + 7;  // garbage
@@ -29,7 +32,8 @@ TEST(ProcessIdsTest, NoTwoAreTheSame) {
     for (int device = -1; device < 70; ++device) {
       std::vector<ProcessSpec> processes = {kMarksProcess, kLossProcess};
       for (const TableSpec& table : Tables()) {
-        if (IsActivity(table.id)) continue;  // they share processes
+        if (IsActivity(table.id) || table.id == TableId::kInstrFlow) continue;  // they share processes
+        if (table.id == GetParam()) continue;
         const ProcessSpec& process = LayoutOf(table.id, false).process;
         bool host = table.id >= TableId::kHostCpu && table.id <= TableId::kHostNetwork;
         if (process.own || host == (device < 0)) processes.push_back(process);
@@ -42,6 +46,8 @@ TEST(ProcessIdsTest, NoTwoAreTheSame) {
   }
   EXPECT_EQ(pids.size(), asked);
 }
+
+INSTANTIATE_TEST_SUITE_P(WithoutOneOfThem, ProcessIdsOfChipsTest, ::testing::Values(TableId::kUb, TableId::kInstrCycles));
 
 TEST(ProcessIdsTest, LabelsOfSeveralDumpsSayWhose) {
   DumpInfo a, b;
