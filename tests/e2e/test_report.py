@@ -4,11 +4,11 @@
 import base64
 import json
 import os
-import unittest
 
 import perfetto_reader
 import web_driver
-from profd_harness import eventually, main, profctl, temp_folder
+from profd_harness import eventually, main, profctl
+from report_page import PageCase
 from text_files import write_bytes, write_text
 
 BEGIN_US = 1736408883000000
@@ -75,31 +75,23 @@ def make_pipeline(folder):
         {"op_id": i, "metrics": {"user_utilization": [10 + i, 20 + i], "sys_utilization": [1, 2]}} for i in (-1, 0, 1)]}))
 
 
-class Report(unittest.TestCase):
+class Report(PageCase):
     @classmethod
-    def setUpClass(cls):
-        web_driver.require()
-        cls.folder = temp_folder(cls)
+    def make_pages(cls):
         for rank in (0, 1):
             make_rank(os.path.join(cls.folder, "run"), rank)
         make_pipeline(os.path.join(cls.folder, "minddata"))
         os.makedirs(os.path.join(cls.folder, "little"))
         write(os.path.join(cls.folder, "little", "r_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "kernel_details.csv", "Name,Start Time(us),Duration(us)\n")
         for name in ("run", "minddata", "little"):
-            profctl("report", os.path.join(cls.folder, name), "-o", os.path.join(cls.folder, name + ".html"))
-        cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
+            cls.report(name)
 
     def open(self, name, page="overview"):
-        self.browser.open("about:blank")
-        self.browser.open(f"file://{self.folder}/{name}.html#/{page}")
-        self.shown()
+        super().open(name, page)
         self.browser.run("""window.problems = [];
             addEventListener('error', (event) => problems.push(event.message));
             addEventListener('unhandledrejection', (event) => problems.push(String(event.reason)));
             addEventListener('securitypolicyviolation', (event) => problems.push(event.violatedDirective + ' ' + event.blockedURI));""")
-
-    def shown(self):
-        eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
 
     def go(self, address):
         self.browser.run("document.querySelector('main').replaceChildren(); "

@@ -3,10 +3,9 @@
 
 import json
 import os
-import unittest
 
-import web_driver
-from profd_harness import eventually, main, profctl, temp_folder
+from profd_harness import eventually, main
+from report_page import PageCase
 from text_files import write_text
 
 BEGIN_US = 1736408883000000
@@ -22,11 +21,9 @@ def write_changing_clock(output):
     write_text(os.path.join(output, "trace_view.json"), json.dumps(events))
 
 
-class SameNames(unittest.TestCase):
+class SameNames(PageCase):
     @classmethod
-    def setUpClass(cls):
-        web_driver.require()
-        cls.folder = temp_folder(cls)
+    def make_pages(cls):
         output = os.path.join(cls.folder, "run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
         os.makedirs(output)
         write_text(os.path.join(output, "kernel_details.csv"), f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US},100\n")
@@ -45,19 +42,13 @@ class SameNames(unittest.TestCase):
         write_text(os.path.join(output, "step_trace_time.csv"), "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage\n"
                    "5,10,20,0,20,70,100\n6,10,20,0,20,70,100\n")
         for name in ("run", "clock", "steps"):
-            profctl("report", os.path.join(cls.folder, name), "-o", os.path.join(cls.folder, name + ".html"))
-        cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
-
-    def open(self, page, name="run"):
-        self.browser.open("about:blank")
-        self.browser.open(f"file://{self.folder}/{name}.html#/{page}")
-        eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
+            cls.report(name)
 
     def cells(self, selector):
         return self.browser.run(f"return [...document.querySelectorAll({json.dumps(selector)})].map((row) => [...row.children].map((cell) => cell.textContent))")
 
     def test_a_counter_of_two_devices(self):
-        self.open("hardware")
+        self.open("run", "hardware")
         self.assertEqual(self.cells("tbody tr")[-2:], [["AI Core Freq", str(device), "3"] + [f"{mhz} MHz"] * 3
                                                        for device, mhz in ((0, "1,800.00"), (1, "800.00"))])
         self.browser.run("document.querySelectorAll('tr.link')[1].click()")
@@ -66,7 +57,7 @@ class SameNames(unittest.TestCase):
         self.assertEqual(rows[0], ["k", "800.00 MHz"], rows)
 
     def test_counters_of_two_devices_on_the_timeline(self):
-        self.open("timeline")
+        self.open("run", "timeline")
         names = ["AI Core Freq, device 0", "AI Core Freq, device 1"]
         self.assertEqual(self.browser.run("return profd.timeline.model.counters.map((each) => each.name)"), names)
         events = json.loads(self.browser.run("return profd.chromeTrace(profd.data.ranks[0].timeline_data)"))["traceEvents"]
@@ -74,32 +65,32 @@ class SameNames(unittest.TestCase):
 
     def test_counters_in_the_time_of_a_kernel(self):
         """As the means of operators and steps: the clock by the time that each value held, others of the samples in it."""
-        self.open("timeline?search=k", "clock")
+        self.open("clock", "timeline?search=k")
         rows = {row[0].split()[0]: row[1:] for row in self.cells("#slice tbody tr")}
         mean = (1800 * 75 + 800 * 25) / 100
         self.assertEqual(rows["AI"], ["800.00 MHz", f"{mean:,.2f} MHz", "1,800.00 MHz", "1"])
         self.assertEqual([cell.split()[0] for cell in rows["HBM"]], ["10.00", "20.00", "30.00", "2"])
 
     def test_a_slice_that_nothing_launched(self):
-        self.open("timeline?search=k", "clock")
+        self.open("clock", "timeline?search=k")
         panel = self.browser.run("return document.getElementById('slice').innerText")
         self.assertTrue(panel.startswith("k\n"), panel)
         self.assertNotIn("null", panel)
 
     def test_steps_of_a_table_alone(self):
-        self.open("overview", "steps")
+        self.open("steps", "overview")
         text = self.browser.run("return document.querySelector('main').innerText")
         self.assertIn("All steps", text)
         self.assertNotIn("Steps: not recorded", text)
         self.assertNotIn("Neither steps", text)
 
     def test_a_link_of_two_transports(self):
-        self.open("communication")
+        self.open("run", "communication")
         self.assertEqual(self.cells("table.heat tr"), [["GB/s from, to", "1"], ["0", "HCCS 10.00, RDMA 3.00"]])
 
     def test_slices_that_overlap_without_being_nested(self):
         """Each keeps its own begin and end; one that lies within another is below it, and rows are used again."""
-        self.open("timeline")
+        self.open("run", "timeline")
         slices = [("a", 0, 100), ("b", 10, 20), ("c", 15, 200), ("d", 30, 40), ("e", 50, 250), ("f", 110, 120), ("g", 300, 310)]
         starts = [start for _, start, _ in slices]
         lane = {"group": "g", "name": "l", "start": [b - a for a, b in zip([0] + starts, starts)],

@@ -6,10 +6,9 @@ import io
 import json
 import os
 import re
-import unittest
 
-import web_driver
-from profd_harness import eventually, main, profctl, temp_folder
+from profd_harness import eventually, main
+from report_page import PageCase
 from text_files import write_text
 
 BEGIN_US = 1736408883000000
@@ -37,27 +36,19 @@ def luminance(color):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-class Looks(unittest.TestCase):
+class Looks(PageCase):
     @classmethod
-    def setUpClass(cls):
-        web_driver.require()
-        cls.folder = temp_folder(cls)
+    def make_pages(cls):
         for rank in (0, 1):
             folder = os.path.join(cls.folder, "run", f"r{rank}_ascend_pt")
             write_late_collective(os.path.join(folder, "ASCEND_PROFILER_OUTPUT"))
             write_text(os.path.join(folder, f"profiler_info_{rank}.json"), "{}")
-        profctl("report", os.path.join(cls.folder, "run"), "-o", os.path.join(cls.folder, "run.html"))
-        cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
-
-    def open(self, page):
-        self.browser.open("about:blank")  # else only the address changes
-        self.browser.open(f"file://{self.folder}/run.html#/{page}")
-        eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
+        cls.report("run")
 
     def test_what_is_long_stays_within_the_page(self):
         for page in ("overview", "steps", "marks"):
             with self.subTest(page=page):
-                self.open(page)
+                self.open("run", page)
                 width = self.browser.run("return [document.documentElement.scrollWidth, innerWidth]")
                 self.assertLessEqual(width[0], width[1])
 
@@ -66,7 +57,7 @@ class Looks(unittest.TestCase):
 
     def test_what_paper_shows(self):
         """Headings of tables, all columns, and bars in their colours, which browsers leave out otherwise."""
-        self.open("operators")
+        self.open("run", "operators")
         self.media("print")
         try:
             shown = self.browser.run("""const height = (each) => each.getBoundingClientRect().height;
@@ -82,7 +73,7 @@ class Looks(unittest.TestCase):
         drawn = """return [document.documentElement.dataset.theme, profd.charts.map((chart) => [chart.legend.options.labels.color,
             ...Object.values(chart.scales).flatMap((scale) => [scale.options.ticks.color, scale.options.title.color, scale.options.grid.color])]),
             getComputedStyle(document.querySelector('dt')).color]"""
-        self.open("steps")
+        self.open("run", "steps")
         eventually(lambda: self.browser.run("return profd.charts.length === 1"), what="the graph is there")
         light = self.browser.run(drawn)[1:]
         self.browser.run("document.documentElement.dataset.theme = 'dark'; profd.redraw()")
@@ -96,7 +87,7 @@ class Looks(unittest.TestCase):
 
     def test_texts_can_be_read_on_their_colours(self):
         """With a contrast of 4.5, as WCAG 2 (1.4.3) asks of small texts."""
-        self.open("overview")
+        self.open("run", "overview")
         pairs = self.browser.run("""const links = Array.from({length: 21}, (_, i) => ({src: '0', dst: String(i), transport: 'HCCS', bandwidth_gb_s: i}));
             const cells = [...profd.heat(links, 'g').querySelectorAll('td')];
             document.querySelector('main').append(...cells);
@@ -108,7 +99,7 @@ class Looks(unittest.TestCase):
             self.assertGreaterEqual((lighter + 0.05) / (darker + 0.05), 4.5, pair)
 
     def test_numbers_in_texts_are_sorted_as_numbers(self):
-        self.open("overview")
+        self.open("run", "overview")
         for clicks, want in ((1, ["node10", "node2", "node1", "Add"]), (2, ["Add", "node1", "node2", "node10"])):
             shown = self.browser.run("const table = profd.table([{name: 'x', value: (row) => row}], ['node10', 'node1', 'Add', 'node2'], "
                                      "{filters: [{name: 'x', value: (row) => row}]}); "
@@ -134,7 +125,7 @@ class Looks(unittest.TestCase):
         self.assertTrue(shown.startswith("Outliers: 0 1 2 ") and shown.endswith(" 49 and 1,010 more; profctl analyze --json has all"), shown)
 
     def test_the_keyboard_turns_pages(self):
-        self.open("overview")
+        self.open("run", "overview")
         self.browser.run("""const rows = Array.from({length: 40}, (_, i) => i);
             document.querySelector('main').append(profd.table([{name: 'x', value: (row) => row, number: true}], rows, {size: 15}));
             [...document.querySelectorAll('.paging button')].find((each) => each.innerText === 'Next').focus()""")
@@ -145,7 +136,7 @@ class Looks(unittest.TestCase):
         self.assertEqual(looks, ["0.5", "1"])
 
     def test_the_link_to_the_content_stays_on_the_page(self):
-        self.open("operators")
+        self.open("run", "operators")
         self.browser.run("document.querySelector('.skip').click()")
         # A change of the address would be heard of before this answers.
         where = self.browser.run("return new Promise((done) => setTimeout(() => done([location.hash, document.querySelector('main h2').innerText, document.activeElement.id])))")
@@ -154,7 +145,7 @@ class Looks(unittest.TestCase):
     def test_the_focus_stays_on_what_chooses(self):
         for field, value, address in (("rank", "1", "#/steps?rank=1"), ("step", "1", "#/steps?step=1")):
             with self.subTest(field=field):
-                self.open("steps")
+                self.open("run", "steps")
                 self.browser.run(f"""const field = document.getElementById('{field}');
                     field.focus();
                     field.value = '{value}';
@@ -164,7 +155,7 @@ class Looks(unittest.TestCase):
                 self.assertEqual(self.browser.run("return [location.hash, document.activeElement.id, document.activeElement.value]"), [address, field, value])
 
     def test_devices_of_several_nodes_have_names(self):
-        self.open("overview")
+        self.open("run", "overview")
         ranks = [{"rank": 7, "device": 7, "host": "a"}, {"rank": None, "device": 0, "host": "a"}, {"rank": None, "device": 0, "host": "b"},
                  {"rank": None, "device": None, "host": None}]
         self.assertEqual(self.browser.run(f"return {json.dumps(ranks)}.map(profd.rankName)"), ["7", "device 0, a", "device 0, b", "unknown"])

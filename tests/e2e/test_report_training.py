@@ -3,10 +3,9 @@
 
 import json
 import os
-import unittest
 
-import web_driver
-from profd_harness import eventually, main, profctl, temp_folder
+from profd_harness import main
+from report_page import PageCase
 from text_files import write_text
 
 # MindInsight's file of a step of 100 ms, in its counts of 10 ns: forward begins after 10 ms, backward ends after 70 ms.
@@ -22,11 +21,9 @@ TASK = [{"basic": {"tuning_name": "net", "tuning_time(s)": 19}},
                   "repo_modified_subgraphs": {}, "repo_summary": {}}}]
 
 
-class Training(unittest.TestCase):
+class Training(PageCase):
     @classmethod
-    def setUpClass(cls):
-        web_driver.require()
-        cls.folder = temp_folder(cls)
+    def make_pages(cls):
         run = os.path.join(cls.folder, "run")
         os.makedirs(run)
         write_text(os.path.join(run, "step_trace_raw_0_detail_time.csv"), STEPS)
@@ -37,13 +34,7 @@ class Training(unittest.TestCase):
             for number, kind, children in OPERATORS]}))
         results = os.path.join(cls.folder, "aoe_result_sgat_20260101000000000_pid1.json")
         write_text(results, '{"report_20260101000000000_7": ' + json.dumps(TASK) + ', "report_20260101000000001_8": [')
-        profctl("report", run, "-o", os.path.join(cls.folder, "run.html"), "--tuning", results)
-        cls.browser = cls.enterClassContext(web_driver.Browser(1400, 900))
-
-    def open(self, page, name="run"):
-        self.browser.open("about:blank")
-        self.browser.open(f"file://{self.folder}/{name}.html#/{page}")
-        eventually(lambda: self.browser.run("return document.querySelector('main h2') !== null"), what="the page is there")
+        cls.report("run", "--tuning", results)
 
     def texts(self, selector):
         return self.browser.run(f"return [...document.querySelectorAll({json.dumps(selector)})].map((each) => each.textContent)")
@@ -54,17 +45,17 @@ class Training(unittest.TestCase):
             return [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent))""".replace("arguments[0]", json.dumps(heading)))
 
     def test_begin_and_end_of_each_part_of_a_step(self):
-        self.open("steps?step=2")
+        self.open("run", "steps?step=2")
         parts = {row[0]: [float(cell) for cell in row[1:]] for row in self.rows("Part")}
         self.assertEqual(parts, {"Step": [0, 100, 100], "Interval": [0, 10, 10], "Forward and backward": [10, 70, 60], "Tail": [70, 100, 30],
                                  "stream_5_0": [70, 75, 5]})
 
     def test_the_overview_counts_the_steps_with_an_empty_queue(self):
-        self.open("overview")
+        self.open("run", "overview")
         self.assertIn("Queue on the host, empty40 of 100 steps", self.texts("main dl > div"))
 
     def test_operators_stand_in_the_order_of_the_data(self):
-        self.open("pipeline")
+        self.open("run", "pipeline")
         self.assertEqual(self.texts(".pipeline strong"), ["TFReader 3", "Map 4", "TFReader 2", "Shuffle 1", "Batch 0"])
 
     def test_the_last_operator_is_slow_where_all_queues_before_it_are_full(self):
@@ -73,14 +64,14 @@ class Training(unittest.TestCase):
         write_text(os.path.join(full, "pipeline_profiling_0.json"), json.dumps({"op_info": [
             {"op_id": 0, "op_type": "Batch", "num_workers": 1, "children": [1], "metrics": None},
             {"op_id": 1, "op_type": "Map", "num_workers": 1, "children": None, "metrics": {"output_queue": {"size": [9, 9], "length": 10}}}]}))
-        profctl("report", full, "-o", os.path.join(self.folder, "full.html"))
-        self.open("pipeline", "full")
+        self.report("full")
+        self.open("full", "pipeline")
         self.assertIn("Batch 0: change prefetch_size", self.texts("main li"))
-        self.open("pipeline")
+        self.open("run", "pipeline")
         self.assertNotIn("By the rules of MindInsight 1.0 also:", self.texts("main p"))
 
     def test_what_tuning_gained_for_the_model(self):
-        self.open("tuning")
+        self.open("run", "tuning")
         tasks = {row[0]: row for row in self.rows("Model gain")}
         self.assertIn("55.11", tasks["net"])
         self.assertIn("report_20260101000000001_8", tasks)  # cut before its name
