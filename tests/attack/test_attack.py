@@ -16,8 +16,8 @@ import unittest
 
 from attack_common import START, AttackCase, as_user, become_root_of_a_namespace, tree
 from attach_client import Client, Forked
-from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, demote, eventually, group_id, is_sanitized,
-                           main, replace_file, scaled, scenario_text, temp_folder)
+from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, DaemonCase, demote, eventually, group_id,
+                           is_sanitized, main, replace_file, scaled, scenario_text, temp_folder)
 from text_files import read_text, write_text
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
@@ -229,7 +229,7 @@ class Identity(AttackCase):
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
-class Output(unittest.TestCase):
+class Output(DaemonCase):
     """What strangers name themselves reaches logs, terminals and /metrics as harmless text."""
 
     @classmethod
@@ -241,10 +241,6 @@ class Output(unittest.TestCase):
         cls.daemon = Daemon(scenario_text=scenario_text(devices=1, processes_file=cls.pids), config={
             "daemon": {"socket_group": TEST_GROUP, "log_level": "debug"},
             "attribution": {"job_map_dir": cls.folder}}).start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.daemon.dispose()
 
     def hostile_process(self):
         """A process on NPU 0 whose name and environment are an attack."""

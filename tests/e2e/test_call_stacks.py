@@ -13,7 +13,7 @@ from unittest import mock
 
 import profd_harness
 from attach_server import AttachServer
-from profd_harness import REPO, Daemon, eventually, profctl
+from profd_harness import REPO, DaemonCase, eventually, profctl
 from test_python import answer, library, python, runtime_of_sanitizer
 
 sys.dont_write_bytecode = True
@@ -184,7 +184,7 @@ class Ended(unittest.TestCase):
         self.assertEqual(_stacks._stepping, before)
 
 
-class InADump(unittest.TestCase):
+class InADump(DaemonCase):
     """By the daemon into the dump, and out of it."""
 
     SCRIPT = """
@@ -204,19 +204,13 @@ class InADump(unittest.TestCase):
         print(json.dumps(profiler.analyse()))
     """
 
-    @classmethod
-    def setUpClass(cls):
-        cls.d = Daemon(scenario_text="chip = \"910B\"\ndevices = 1\n").start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.d.dispose()
+    devices = 1
 
     def profile(self, with_stack):
-        summary = answer(python(self.SCRIPT.format(with_stack=with_stack), self.d))
+        summary = answer(python(self.SCRIPT.format(with_stack=with_stack), self.daemon))
         self.assertEqual(summary["state"], "done", summary)
         outcome = next((o for o in summary["outcomes"] if o["collector"] == "TORCH_CALL_STACK"), None)
-        options = self.d.ctl("show", summary["session_id"])["effective_options"]
+        options = self.daemon.ctl("show", summary["session_id"])["effective_options"]
         notes = [option["note"] for option in options if option["key"] == "TORCH_CALL_STACK"]
         self.assertEqual(notes, [""])
         return summary["dump_path"], outcome
@@ -250,10 +244,10 @@ class InADump(unittest.TestCase):
                 with profd.step(n):
                     time.sleep(0.02)
                 n += 1
-        """, self.d, env={"PROFILING_OPTIONS": '{"TORCH_CALL_STACK": "on"}', "SLURM_JOB_ID": "77002",
+        """, self.daemon, env={"PROFILING_OPTIONS": '{"TORCH_CALL_STACK": "on"}', "SLURM_JOB_ID": "77002",
                           "SLURM_PROCID": "0", "PROFD_STACK_HZ": "100"})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        session = eventually(lambda: next((s for s in self.d.ctl("list")["sessions"]
+        session = eventually(lambda: next((s for s in self.daemon.ctl("list")["sessions"]
                                            if s["job_id"] == "77002" and s["state"] == "done"), None))
         self.assertTrue(os.path.getsize(os.path.join(session["dump_path"], "host", "profd", "stacks.tsv")))
 

@@ -13,7 +13,7 @@ import unittest
 
 import profd_harness
 from prof_reader import marks_by_time
-from profd_harness import BUILD, REPO, Daemon, eventually, is_sanitized, scaled
+from profd_harness import BUILD, REPO, DaemonCase, eventually, is_sanitized, scaled
 
 
 def library():
@@ -63,17 +63,9 @@ LOOP = """
 """
 
 
-class Python(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.d = Daemon(scenario_text="chip = \"910B\"\ndevices = 2\n").start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.d.dispose()
-
+class Python(DaemonCase):
     def test_context_manager(self):
-        summary = answer(python(LOOP, self.d))
+        summary = answer(python(LOOP, self.daemon))
         self.assertEqual(summary["state"], "done")
         self.assertGreater(summary["records"], 0)
         found = marks_by_time(summary["dump_path"])
@@ -86,8 +78,8 @@ class Python(unittest.TestCase):
 
     def test_children_that_are_forked_when_a_session_reaches_the_process(self):
         """The library's thread opens a plug-in then, whose locks the child must not need."""
-        session = self.d.ctl("start", "--all", "--job", "forks", "--msproftx", "on", "--host-sys-usage", "mem")
-        self.addCleanup(self.d.ctl, "stop", session["session_id"])
+        session = self.daemon.ctl("start", "--all", "--job", "forks", "--msproftx", "on", "--host-sys-usage", "mem")
+        self.addCleanup(self.daemon.ctl, "stop", session["session_id"])
         script = """
             import json, os, time, profd
             profd.attach(10)
@@ -103,7 +95,7 @@ class Python(unittest.TestCase):
             print(json.dumps([os.waitpid(child, 0)[1] for child in children]))
         """
         for _ in range(3):  # not every time a fork meets it
-            result = python(script, self.d, {"PROFD_JOB_ID": "forks"})
+            result = python(script, self.daemon, {"PROFD_JOB_ID": "forks"})
             self.assertEqual(answer(result), [0] * 20, result.stderr)
 
     def test_forked_children_that_call_nothing_do_not_attach(self):
@@ -115,7 +107,7 @@ class Python(unittest.TestCase):
                 if child == 0:
                     sys.exit(0)  # with what is to be done at the exit
                 os.waitpid(child, 0)
-        """, self.d, {"PROFD_LOG": "1"})
+        """, self.daemon, {"PROFD_LOG": "1"})
         self.assertEqual((result.returncode, result.stderr.count("attached to")), (0, 1), result.stderr)
 
     def test_steps(self):
@@ -128,7 +120,7 @@ class Python(unittest.TestCase):
                 profd.step(n)
                 time.sleep(0.1)
             print(json.dumps(p.stop()))
-        """, self.d))
+        """, self.daemon))
         self.assertEqual(summary["state"], "done", summary)
         begun = [int(e["value"]) for e in marks_by_time(summary["dump_path"]) if e["kind"] == "step_begin"]
         # How late the daemon hears of the end decides how many follow.
@@ -147,7 +139,7 @@ class Python(unittest.TestCase):
                         time.sleep(0.02)
                     prof.step()
             print(json.dumps([ready, prof.summaries]))
-        """, self.d))
+        """, self.daemon))
         ready, summaries = out
         self.assertEqual([step for step, _ in ready], [4, 8])
         self.assertEqual([summary for _, summary in ready], summaries)
@@ -173,7 +165,7 @@ class Python(unittest.TestCase):
             except KeyError:
                 print(prof.summaries)
         """
-        result = python(code, self.d)
+        result = python(code, self.daemon)
         self.assertEqual((result.returncode, result.stdout.strip()), (0, "[]"), result.stderr)
         self.assertEqual(result.stderr.count("RuntimeWarning: nothing was recorded: step() was called 2 times"), 1, result.stderr)
         self.assertEqual(result.stderr.count("Warning"), 1, result.stderr)
@@ -190,7 +182,7 @@ class Python(unittest.TestCase):
                     raise KeyError("mine")
             except KeyError as error:
                 assert str(error) == "'mine'"
-        """, self.d)
+        """, self.daemon)
         summary = answer(result)
         self.assertEqual(summary["state"], "done")
         begun = [int(e["value"]) for e in marks_by_time(summary["dump_path"]) if e["kind"] == "step_begin"]
@@ -221,7 +213,7 @@ class Python(unittest.TestCase):
             while profd.session(refresh=0.1)["state"] != "done":
                 time.sleep(0.05)
             print(json.dumps(p.stop()))
-        """, self.d))
+        """, self.daemon))
         self.assertEqual((summary["state"], summary["reason"]), ("done", "duration"))
         self.assertEqual(summary["effective_options"]["msproftx"], "on")
 
@@ -259,9 +251,9 @@ class Python(unittest.TestCase):
             def train(n):
                 return n + 1
             assert train(1) == 2 and train(2) == 3
-        """, self.d)
+        """, self.daemon)
         self.assertEqual(result.returncode, 0, result.stderr)
-        labels = [s["label"] for s in self.d.ctl("list")["sessions"]]
+        labels = [s["label"] for s in self.daemon.ctl("list")["sessions"]]
         self.assertEqual(labels.count("decorated"), 2)
 
     def test_decorated_coroutine(self):
@@ -274,7 +266,7 @@ class Python(unittest.TestCase):
                 await asyncio.sleep(0)
                 return n, profd.session(refresh=5.0)["state"]
             print(*asyncio.run(train(1)))
-        """, self.d)
+        """, self.daemon)
         self.assertEqual((result.returncode, result.stdout), (0, "1 running\n"), result.stderr)
 
     def test_profiler(self):
@@ -285,7 +277,7 @@ class Python(unittest.TestCase):
                 profiler = Profiler(output_path="out", aicpu=True)
                 time.sleep(0.3)
                 print(json.dumps(profiler.analyse()))
-            """, self.d, {"PROFILING_FP_START": "first", "PROFILING_BP_END": "not this", "BP_POINT": "last"}, cwd=folder))
+            """, self.daemon, {"PROFILING_FP_START": "first", "PROFILING_BP_END": "not this", "BP_POINT": "last"}, cwd=folder))
             self.assertEqual(summary["state"], "done")
             self.assertTrue(summary["output"].startswith(folder), summary)
             with open(os.path.join(summary["output"], "profd_manifest.json"), encoding="utf-8") as file:
@@ -305,7 +297,7 @@ class Python(unittest.TestCase):
         for options, env, wanted in (({"output": "out"}, {}, "out"), ({}, {"ASCEND_WORK_PATH": "work"}, "work/profiling_data")):
             with tempfile.TemporaryDirectory() as folder:
                 text = script.replace("{options}", json.dumps({"sys_interconnection_freq": 50, **options}))
-                summary = answer(python(text, self.d, env, cwd=folder))
+                summary = answer(python(text, self.daemon, env, cwd=folder))
                 self.assertEqual(os.path.dirname(summary["output"]), os.path.join(os.path.realpath(folder), wanted))
 
     def test_bad_options_are_all_named(self):
@@ -316,7 +308,7 @@ class Python(unittest.TestCase):
                               strict=True).start()
             except profd.ProfdError as error:
                 print(error.reason, error)
-        """, self.d)
+        """, self.daemon)
         self.assertTrue(result.stdout.startswith("invalid "), result.stdout + result.stderr)
         for word in ("sys_io_sampling_freq", "dvpp_freq", "nonsense"):
             self.assertIn(word, result.stdout)
@@ -326,9 +318,9 @@ class Python(unittest.TestCase):
             import profd
             with profd.profile({"sys_interconnection_freq": 50}, strict=True):
                 raise KeyError("mine")
-        """, self.d)
+        """, self.daemon)
         self.assertIn("KeyError: 'mine'", result.stderr)
-        eventually(lambda: not self.d.ctl("list", "--active")["sessions"], what="the session ended")
+        eventually(lambda: not self.daemon.ctl("list", "--active")["sessions"], what="the session ended")
 
     def test_profiling_options_in_the_environment(self):
         result = python("""
@@ -340,11 +332,11 @@ class Python(unittest.TestCase):
                 with profd.step(n), profd.annotate("not asked for"):
                     time.sleep(0.05)
             print(profd.active(), profd.counters()["published"])
-        """, self.d, env={"PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}',
+        """, self.daemon, env={"PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}',
                           "SLURM_JOB_ID": "77001", "SLURM_PROCID": "0"})
         self.assertEqual((result.returncode, result.stdout), (0, "False 6\n"), result.stderr)
         session = eventually(lambda: next(
-            (s for s in self.d.ctl("list")["sessions"]
+            (s for s in self.daemon.ctl("list")["sessions"]
              if s["job_id"] == "77001" and s["state"] == "done"), None))
         found = marks_by_time(session["dump_path"])
         self.assertEqual([int(e["value"]) for e in found if e["kind"] == "step_begin"], [0, 1, 2])
@@ -359,7 +351,7 @@ class Python(unittest.TestCase):
                 _lib.lib().profd_session_json(ctypes.create_string_buffer(64), 64, 50)
             with profd.step(1):
                 pass
-        """, self.d, env={"PROFILING_OPTIONS": '{"bogus": "l1"}'})
+        """, self.daemon, env={"PROFILING_OPTIONS": '{"bogus": "l1"}'})
         self.assertEqual((result.returncode, result.stdout), (0, "True\n"), result.stderr)
         self.assertRegex(result.stderr, r"RuntimeWarning: .*PROFILING_OPTIONS.*bogus")
         self.assertEqual(result.stderr.count("RuntimeWarning"), 1)
@@ -369,7 +361,7 @@ class Python(unittest.TestCase):
             [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--steps", "8",
              "--step-ms", "30", "--profile-from", "2", "--profile-steps", "3", "--wait", "20"],
             env={**os.environ, **runtime_of_sanitizer(), "PROFD_LIBRARY": library(), "PYTHONDONTWRITEBYTECODE": "1",
-                 "PROFD_ATTACH_SOCKET": os.path.join(self.d.base, "attach.sock")},
+                 "PROFD_ATTACH_SOCKET": os.path.join(self.daemon.base, "attach.sock")},
             capture_output=True, text=True, check=False, timeout=scaled(120))
         out = answer(result)
         self.assertEqual(out["session"]["state"], "done", out)
@@ -379,7 +371,7 @@ class Python(unittest.TestCase):
         """One in C++ with short steps, one in Python with long ones: both are on the same step."""
         env = {**os.environ, **runtime_of_sanitizer(), "PROFD_LIBRARY": library(), "WORLD_SIZE": "2",
                "PYTHONDONTWRITEBYTECODE": "1", "PROFD_JOB_ID": "ranks", "TZ": "UTC",
-               "PROFD_ATTACH_SOCKET": os.path.join(self.d.base, "attach.sock")}
+               "PROFD_ATTACH_SOCKET": os.path.join(self.daemon.base, "attach.sock")}
         commands = ([os.path.join(BUILD, "bin", "train_example"), "--step-ms", "2"],
                     [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--step-ms", "40"])
         with contextlib.ExitStack() as stack:
@@ -390,7 +382,7 @@ class Python(unittest.TestCase):
                 stack.callback(process.kill)
 
             def steps():
-                processes = [p for job in self.d.ctl("jobs", "--job", "ranks", expect=(0, 4)).get("jobs", ())
+                processes = [p for job in self.daemon.ctl("jobs", "--job", "ranks", expect=(0, 4)).get("jobs", ())
                              for p in job["processes"] if p["step"] is not None]
                 found = {p["rank"]: p["step"] for p in processes}
                 return found if len(found) == 2 and found[1] > 20 else None
@@ -409,7 +401,7 @@ class Python(unittest.TestCase):
                 profd.profile(strict=True).start()
             except profd.ProfdError as error:
                 print(error)
-        """, self.d)
+        """, self.daemon)
         self.assertEqual((result.returncode, result.stdout.strip()),
                          (0, "libprofd is not initialised: call profd_init"), result.stderr)
 

@@ -3,24 +3,15 @@
 import os
 import sys
 import textwrap
-import unittest
 
 import profd_harness
 from prof_reader import marks_by_time
-from profd_harness import Daemon, is_sanitized, scaled, temp_folder
+from profd_harness import DaemonCase, is_sanitized, scaled, temp_folder
 from test_python import answer, environment, python
 from text_files import write_text
 
 
-class Overlapping(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.d = Daemon(scenario_text="chip = \"910B\"\ndevices = 2\n").start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.d.dispose()
-
+class Overlapping(DaemonCase):
     def test_each_ends_its_own(self):
         """The first to begin is the first to end."""
         ended = answer(python("""
@@ -32,7 +23,7 @@ class Overlapping(unittest.TestCase):
             profd.mark("second")
             ends.append(second.stop())
             print(json.dumps([begun, ends]))
-        """, self.d))
+        """, self.daemon))
         begun, ends = ended
         self.assertEqual([s["session_id"] for s in ends], begun)
         self.assertEqual([[e["name"] for e in marks_by_time(s["dump_path"])] for s in ends], [["both"], ["both", "second"]])
@@ -43,17 +34,17 @@ class Overlapping(unittest.TestCase):
             import json
             from profd import Profiler
             print(json.dumps([Profiler(aicore_metrics=number).analyse()["session_id"] for number in range(6)]))
-        """, self.d))
-        found = [option["value"] for session in sessions for option in self.d.show(session)["effective_options"] if option["key"] == "aic_metrics"]
+        """, self.daemon))
+        found = [option["value"] for session in sessions for option in self.daemon.show(session)["effective_options"] if option["key"] == "aic_metrics"]
         self.assertEqual(found, ["ArithmeticUtilization", "PipeUtilization", "Memory", "MemoryL0", "ResourceConflictRatio", "MemoryUB"])
 
     def test_a_script_that_begins_nothing_does_not_attach_at_its_exit(self):
         result = python("""
             import profd
             print(profd.version() != "", profd.active())
-        """, self.d, env={"PROFD_LOG": "1", "PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}', "SLURM_JOB_ID": "77003"})
+        """, self.daemon, env={"PROFD_LOG": "1", "PROFILING_OPTIONS": '{"sys_interconnection_freq": 50}', "SLURM_JOB_ID": "77003"})
         self.assertEqual((result.stdout, result.stderr), ("True False\n", ""))
-        self.assertEqual([s for s in self.d.ctl("list")["sessions"] if s["job_id"] == "77003"], [])
+        self.assertEqual([s for s in self.daemon.ctl("list")["sessions"] if s["job_id"] == "77003"], [])
 
     def test_threads(self):
         found = answer(python("""
@@ -72,7 +63,7 @@ class Overlapping(unittest.TestCase):
             for thread in threads:
                 thread.join()
             print(json.dumps(found))
-        """, self.d))
+        """, self.daemon))
         self.assertEqual(len({begun for begun, _, _ in found}), 20)
         self.assertEqual([[ended, state] for _, ended, state in found], [[begun, "done"] for begun, _, _ in found])
 
@@ -88,10 +79,10 @@ class Overlapping(unittest.TestCase):
             if sys.argv[2:]:
                 os.execv(sys.executable, [sys.executable, sys.argv[0], *sys.argv[2:]])
         """))
-        done = self.d.run("run", "--start-step", 5, "--steps", 4, "--msproftx", "on", "--", sys.executable, script, 3, 100,
-                          env=environment(self.d))
+        done = self.daemon.run("run", "--start-step", 5, "--steps", 4, "--msproftx", "on", "--", sys.executable, script, 3, 100,
+                          env=environment(self.daemon))
         self.assertEqual(done.returncode, 0, done.stderr)
-        [session] = [s for s in self.d.ctl("list")["sessions"] if s["start_step"] == 5]
+        [session] = [s for s in self.daemon.ctl("list")["sessions"] if s["start_step"] == 5]
         self.assertRegex(session["reason"], r"^4 steps \(\d+\.\.\d+\)$")
 
     def test_why_a_session_was_not_ended(self):

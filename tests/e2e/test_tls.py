@@ -9,12 +9,11 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import unittest
 
 import raw_http2
-from profd_harness import ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, Daemon, eventually, main, scaled, temp_folder
+from profd_harness import ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, DaemonCase, eventually, main, scaled, temp_folder
 from text_files import write_text
 from tls_files import OPENSSL, call, issue, openssl, tls_init
 
@@ -23,7 +22,7 @@ H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x0
 MAX_CONNECTIONS = 64
 
 
-class TlsCase(unittest.TestCase):
+class TlsCase(DaemonCase):
     users = [f"alice={ALICE}", f"bob={BOB}"]
 
     @classmethod
@@ -35,13 +34,11 @@ class TlsCase(unittest.TestCase):
         cls.live = os.path.join(cls.folder, "live")
         os.mkdir(cls.live)
         cls.install(cls.made)
-        cls.daemon = Daemon(config=cls.config())
-        cls.addClassCleanup(cls.daemon.dispose)
-        cls.daemon.start()
+        super().setUpClass()
         cls.address = cls.daemon.node["tls_address"]
 
     @classmethod
-    def config(cls, **more):
+    def make_config(cls, **more):
         return {"daemon": {"max_connections": MAX_CONNECTIONS,
                            "attach_socket": os.path.join(cls.folder, "attach")},
                 "tls": {"listen": "127.0.0.1:0", "certificate": cls.live + "/server.crt",
@@ -56,16 +53,9 @@ class TlsCase(unittest.TestCase):
             os.chmod(fresh, 0o600)
             os.rename(fresh, os.path.join(cls.live, name))
 
-    def run(self, result=None):
-        before = len(result.failures) + len(result.errors) if result else 0
-        super().run(result)
-        if result and len(result.failures) + len(result.errors) > before:
-            sys.stderr.write(f"--- log of profd, {self.id()}\n{self.daemon.log()}\n---\n")
-
     def tearDown(self):
-        # Whatever was tried on the port: the socket answers.
-        self.assertTrue(self.daemon.alive(), "profd died")
-        self.daemon.ctl("status")
+        super().tearDown()
+        self.daemon.ctl("status")  # whatever was tried on the port, the socket answers
 
     def remote_command(self, who, *arguments, address=None, json_output=True):
         folder = who if os.path.isabs(who) else os.path.join(self.made, "clients", who)
@@ -176,16 +166,16 @@ class Roles(TlsCase):
         self.assertIn("tls.users", text)
 
     def test_users_are_reloaded(self):
-        self.daemon.write_config({**self.config(users=self.users + ["mallory=61003"])})
+        self.daemon.write_config(self.make_config(users=self.users + ["mallory=61003"]))
         self.daemon.process.send_signal(signal.SIGHUP)
         eventually(lambda: subprocess.run(self.remote_command("mallory", "status"),
                                           capture_output=True, check=False).returncode == 0)
         # One who is unknown here changes nothing.
-        self.daemon.write_config({**self.config(users=["alice=no-such-user-here"])})
+        self.daemon.write_config(self.make_config(users=["alice=no-such-user-here"]))
         self.daemon.process.send_signal(signal.SIGHUP)
         eventually(lambda: "no-such-user-here" in self.daemon.log())
         self.remote("mallory", "status")
-        self.daemon.write_config(self.config())
+        self.daemon.write_config(self.make_config())
         self.daemon.process.send_signal(signal.SIGHUP)
         eventually(lambda: subprocess.run(self.remote_command("mallory", "status"),
                                           capture_output=True, check=False).returncode == 3)
