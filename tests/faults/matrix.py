@@ -212,8 +212,8 @@ def other_cells():
     yield cell("disk", "full", "idle", "start refused (exit 3), profd_sessions_refused_total",
                f"{DISK_PY}:Volume.test_no_space_to_start")
     yield cell("disk", "EIO", "session", "the session says so, what is dropped is counted; others go on",
-               f"{DISK_PY}:BadDisk.test_eio")
-    yield cell("disk", "quota", "session", "as EIO", f"{DISK_PY}:BadDisk.test_edquot")
+               f"{DISK_PY}:BadDisk.test_errors")
+    yield cell("disk", "quota", "session", "as EIO", f"{DISK_PY}:BadDisk.test_errors")
     yield cell("disk", "read-only", "idle", "start refused (exit 3) with the reason",
                f"{DISK_PY}:Volume.test_becomes_read_only")
     yield cell("disk", "vanished", "session", "the session ends with the reason; starts are refused (exit 3); made again "

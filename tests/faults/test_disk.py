@@ -233,18 +233,31 @@ class Volume(FaultCase):
             self.assert_clean_end(d)
 
 
+@contextlib.contextmanager
+def bad_disk(devices=2, dump=None, **config):
+    """A daemon whose disk does what the file says that comes with it (libs/bad_disk.cc)."""
+    with tempfile.TemporaryDirectory() as folder:
+        control = os.path.join(folder, "disk")
+        env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
+        with daemon(devices=devices, config={"dump": {"flush_interval_ms": 100, **(dump or {})}, **config}, env=env) as d:
+            yield d, control
+
+
+def dump_state(d, session):
+    name = os.path.basename(session["dump_path"])
+    return {dump["name"]: dump["state"] for dump in d.ctl("list", "--dumps")["dumps"]}[name]
+
+
 @unittest.skipIf(is_sanitized(), "a preloaded library comes before the sanitizer's")
 class BadDisk(FaultCase):
     """A disk that answers writes with an error, by a library in front of libc's."""
 
-    def meet(self, error, word):
-        with tempfile.TemporaryDirectory() as folder:
-            control = os.path.join(folder, "errno")
-            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
-            config = {"dump": {"flush_interval_ms": 100}}
-            with daemon(config=config, env=env) as d:
+    def test_errors(self):
+        with bad_disk() as (d, control):
+            live = d.ctl("start", *START, "--no-dump")
+            refused = 0
+            for error, word in ((errno.EIO, "input/output error"), (errno.EDQUOT, "quota")):
                 session = start(d)
-                live = d.ctl("start", *START, "--no-dump")
                 d.until_records(session["session_id"], 100)
                 replace_file(control, str(error))
                 done = d.until_state(session["session_id"], "done", "failed")
@@ -254,47 +267,33 @@ class BadDisk(FaultCase):
                 self.assertEqual(sum(loss["records"] for c in facts["channels"]
                                      for loss in c["dropped"] if loss["reason"] != "late"),
                                  done["dropped_records"])
-                refused = sum(loss["bytes"] for c in facts["channels"] for loss in c["dropped"]
-                              if loss["reason"] == "write_error")
+                refused += sum(loss["bytes"] for c in facts["channels"] for loss in c["dropped"]
+                               if loss["reason"] == "write_error")
                 eventually(lambda: d.metric("profd_dump_dropped_bytes_total", reason="write_error") == refused,
                            what="the metric has what was given up at the end, too")
                 # A session that writes nothing continues.
                 self.assertEqual(d.show(live["session_id"])["state"], "running")
                 os.unlink(control)
                 self.assert_serves(d, 1)
-                self.assert_clean_end(d)
+            self.assert_clean_end(d)
 
     def test_dumps_that_could_not_be_ended_are_completed_later(self):
         """Not even the manifest can be written. When the disk takes it again the dump is completed at once."""
-        with tempfile.TemporaryDirectory() as folder:
-            control = os.path.join(folder, "errno")
-            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
-            with daemon(config={"dump": {"flush_interval_ms": 100}}, env=env) as d:
-                session = start(d)
-                d.until_records(session["session_id"], 100)
-                replace_file(control, f"+{errno.ENOSPC}")
-                done = d.until_state(session["session_id"], "done", "failed")
-                name = os.path.basename(done["dump_path"])
-
-                def state():
-                    return {x["name"]: x["state"] for x in d.ctl("list", "--dumps")["dumps"]}[name]
-
-                self.assertEqual((manifest(done)["state"], state()), ("running", "running"))
-                os.unlink(control)
-                eventually(lambda: state() == "done", what="the dump is completed")
-                facts = manifest(done)
-                self.assertEqual((facts["state"], facts["reason"]), ("done", done["reason"]))
-                self.assertEqual(read_dump(done).problems, [])
-                verified = d.run("verify", done["dump_path"])
-                self.assertEqual(verified.returncode, OK, verified.stdout)
-                self.assert_serves(d, 1)
-                self.assert_clean_end(d)
-
-    def test_eio(self):
-        self.meet(errno.EIO, "input/output error")
-
-    def test_edquot(self):
-        self.meet(errno.EDQUOT, "quota")
+        with bad_disk() as (d, control):
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            replace_file(control, f"+{errno.ENOSPC}")
+            done = d.until_state(session["session_id"], "done", "failed")
+            self.assertEqual((manifest(done)["state"], dump_state(d, done)), ("running", "running"))
+            os.unlink(control)
+            eventually(lambda: dump_state(d, done) == "done", what="the dump is completed")
+            facts = manifest(done)
+            self.assertEqual((facts["state"], facts["reason"]), ("done", done["reason"]))
+            self.assertEqual(read_dump(done).problems, [])
+            verified = d.run("verify", done["dump_path"])
+            self.assertEqual(verified.returncode, OK, verified.stdout)
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
 
 
 @unittest.skipIf(is_sanitized(), "a preloaded library comes before the sanitizer's")
@@ -302,60 +301,46 @@ class StuckDisk(FaultCase):
     """A disk that does not answer for as long as a test wants."""
 
     def test_a_stop_is_bounded(self):
-        with tempfile.TemporaryDirectory() as folder:
-            control = os.path.join(folder, "disk")
-            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
-            config = {"dump": {"flush_interval_ms": 100}, "limits": {"stop_deadline_s": 2}}
-            with daemon(config=config, env=env) as d:
-                session = start(d)
-                d.until_records(session["session_id"], 100)
-                replace_file(control, "-1")
-                ended = stop(d, session, expect=PARTIAL)
-                self.assertEqual(ended["state"], "interrupted")
-                self.assertIn("limits.stop_deadline_s", " ".join(ended["warnings"]))
-                name = os.path.basename(ended["dump_path"])
-
-                def state():
-                    return {x["name"]: x["state"] for x in d.ctl("list", "--dumps")["dumps"]}[name]
-
-                self.assertEqual(state(), "running")
-                refused = d.run("fetch", session["session_id"], "--out", folder)
-                self.assertEqual(refused.returncode, REFUSED, refused.stderr)
-                self.assertIn("still being completed", refused.stderr + refused.stdout)
-                # The others are served: what needs no disk at all starts and stops.
-                stop(d, d.ctl("start", *START, "--no-dump"))
-                os.unlink(control)
-                eventually(lambda: state() == "done", what="the dump is completed")
-                self.assertEqual(manifest(ended)["state"], "done")
-                verified = d.run("verify", ended["dump_path"])
-                self.assertEqual(verified.returncode, OK, verified.stdout)
-                shown = d.show(session["session_id"])
-                self.assertEqual(shown["state"], "interrupted")
-                self.assertIn("the dump was completed later", shown["warnings"])
-                self.assert_serves(d, 1)
-                self.assert_clean_end(d)
-
+        with bad_disk(limits={"stop_deadline_s": 2}) as (d, control):
+            session = start(d)
+            d.until_records(session["session_id"], 100)
+            replace_file(control, "-1")
+            ended = stop(d, session, expect=PARTIAL)
+            self.assertEqual(ended["state"], "interrupted")
+            self.assertIn("limits.stop_deadline_s", " ".join(ended["warnings"]))
+            self.assertEqual(dump_state(d, ended), "running")
+            refused = d.run("fetch", session["session_id"], "--out", d.base)
+            self.assertEqual(refused.returncode, REFUSED, refused.stderr)
+            self.assertIn("still being completed", refused.stderr + refused.stdout)
+            # The others are served: what needs no disk at all starts and stops.
+            stop(d, d.ctl("start", *START, "--no-dump"))
+            os.unlink(control)
+            eventually(lambda: dump_state(d, ended) == "done", what="the dump is completed")
+            self.assertEqual(manifest(ended)["state"], "done")
+            verified = d.run("verify", ended["dump_path"])
+            self.assertEqual(verified.returncode, OK, verified.stdout)
+            shown = d.show(session["session_id"])
+            self.assertEqual(shown["state"], "interrupted")
+            self.assertIn("the dump was completed later", shown["warnings"])
+            self.assert_serves(d, 1)
+            self.assert_clean_end(d)
 
     def test_bytes_waiting_for_the_disk_count(self):
         """It will be written although the session ends: the limit holds for it, too."""
-        with tempfile.TemporaryDirectory() as folder:
-            control = os.path.join(folder, "disk")
-            env = {"LD_PRELOAD": os.path.join(LIBS, "libbad_disk.so"), "PROFD_FAULT_DISK": control}
-            config = {"dump": {"flush_interval_ms": 100, "max_total_mb": 12}, "limits": {"stop_deadline_s": 120}}
-            with daemon(devices=8, config=config, env=env) as d:
-                session = start(d, *MUCH, expect=(OK, PARTIAL))
-                d.until_records(session["session_id"], 100)
-                replace_file(control, "-1")
-                eventually(lambda: d.show(session["session_id"])["state"] != "running",
-                           what="the session ends for what waits to be written")
-                os.unlink(control)
-                done = d.until_state(session["session_id"], "done", "failed")
-                self.assertEqual(done["state"], "done")
-                self.assertIn("dump.max_total_mb", done["reason"])
-                # On a node whose checks are late it may be too large all the same, and goes then (docs/dumps.md).
-                if os.path.exists(os.path.join(done["dump_path"], "host")):
-                    self.assert_complete(read_dump(done), 0)
-                self.assert_clean_end(d)
+        with bad_disk(devices=8, dump={"max_total_mb": 12}, limits={"stop_deadline_s": 120}) as (d, control):
+            session = start(d, *MUCH, expect=(OK, PARTIAL))
+            d.until_records(session["session_id"], 100)
+            replace_file(control, "-1")
+            eventually(lambda: d.show(session["session_id"])["state"] != "running",
+                       what="the session ends for what waits to be written")
+            os.unlink(control)
+            done = d.until_state(session["session_id"], "done", "failed")
+            self.assertEqual(done["state"], "done")
+            self.assertIn("dump.max_total_mb", done["reason"])
+            # On a node whose checks are late it may be too large all the same, and goes then (docs/dumps.md).
+            if os.path.exists(os.path.join(done["dump_path"], "host")):
+                self.assert_complete(read_dump(done), 0)
+            self.assert_clean_end(d)
 
 
 class Limits(FaultCase):
