@@ -20,7 +20,7 @@ DEAD = range(8, 11)
 SLOW = range(12, 14)
 GOOD = [i for i in range(NODES) if i not in (*REFUSING, *DEAD, *SLOW)]
 # Short enough for a test, long enough for a loaded machine.
-NODE_TIMEOUT = f"{int(15 * SCALE)}s"
+NODE_TIMEOUT = f"{int(10 * SCALE)}s"
 WANTED = ("--all", "--collector", "host_cpu=10")
 
 
