@@ -43,7 +43,7 @@ us = 8000
 PROBLEM
 """
 # After the job has learned what is usual.
-FAULT_AT = 30
+FAULT_AT = 20
 SLOW_HCCS = {"kind": "slow_hccs", "at": FAULT_AT, "device": 1, "link": 2, "factor": 0.25}
 THROTTLE = {"kind": "throttle", "at": FAULT_AT, "device": 1, "mhz": 1000}
 SECONDS = 90
