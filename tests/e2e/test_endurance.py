@@ -8,6 +8,7 @@ from profd_harness import DaemonCase, eventually, is_sanitized, main
 
 WARM_UP = 20
 SESSIONS = 200
+KEPT = 12
 KINDS = (
     ("--devices", "0", "--sys-interconnection-freq", "50"),
     ("--devices", "1", "--collector", "hbm=100", "--collector", "llc=100"),
@@ -19,7 +20,7 @@ KINDS = (
 
 class Endurance(DaemonCase):
     devices = 2
-    config = {"limits": {"keep_finished": 20}}
+    config = {"limits": {"keep_finished": KEPT}}
 
     def one(self, number):
         daemon = self.daemon
@@ -72,11 +73,11 @@ class Endurance(DaemonCase):
     def test_finished_sessions_are_forgotten(self):
         """keep_finished bounds the list; dumps stay on the disk."""
         dumps = []
-        for _ in range(25):
+        for _ in range(KEPT + 3):
             session = self.daemon.ctl("start", "--devices", "0", "--collector", "hccs")
             dumps.append(session["dump_path"])
             self.daemon.ctl("stop", session["session_id"])
-        self.assertEqual(len(self.daemon.ctl("list")["sessions"]), 20)
+        self.assertEqual(len(self.daemon.ctl("list")["sessions"]), KEPT)
         for path in dumps:
             self.assertTrue(os.path.isdir(path))
         for session in self.daemon.ctl("list")["sessions"]:
