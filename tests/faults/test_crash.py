@@ -1,7 +1,7 @@
 """The daemon is killed at random instants under full load: start, recovery, running, stopping. Every
 dump it leaves is completed by its successor and valid, every session continues or has a reason why not.
 
-PROFD_CRASH_KILLS   how often (default 25; 500 take about 7 minutes on two cores)
+PROFD_CRASH_KILLS   how often (default 15; 500 take about 7 minutes on two cores)
 PROFD_CRASH_SEED    of the instants (default: another one each time, printed)
 """
 
@@ -21,7 +21,7 @@ from fault_common import OK, PARTIAL, FaultCase, daemon
 from profd_harness import PROFCTL, RUNNER, scaled, subprocess
 from text_files import read_json
 
-KILLS = int(os.environ.get("PROFD_CRASH_KILLS", "25"))
+KILLS = int(os.environ.get("PROFD_CRASH_KILLS", "15"))
 SEED = int(os.environ.get("PROFD_CRASH_SEED", str(random.SystemRandom().randrange(1 << 30))))
 MUCH = ["--sys-hardware-mem-freq", "100", "--llc-profiling", "read", "--sys-io-sampling-freq", "100",
         "--sys-interconnection-freq", "50", "--dvpp-freq", "100"]
