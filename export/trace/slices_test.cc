@@ -7,6 +7,10 @@ namespace {
 
 const DumpInfo kDump;
 
+std::vector<Slice> SlicesOfIteration(int64_t t_ns, int64_t dur_ns, std::vector<Event::Arg> parts) {
+  return SlicesOf({EventKind::kIteration, t_ns, dur_ns, 0, 0, 1, "Iteration 3", 3, std::move(parts)}, kDump);
+}
+
 TEST(SlicesTest, AnIterationWithoutItsPartsIsOneSlice) {
   Event event{EventKind::kIteration, 5000, 2000, 0, 0, 4294967295, "Iteration 3", 3, {}};
   std::vector<Slice> slices = SlicesOf(event, kDump);
@@ -81,57 +85,26 @@ TEST(SlicesTest, RangesThatDoNotNestHaveRowsOfTheirOwn) {
 }
 
 TEST(SlicesTest, PartsThatLieOutsideAreLeftOut) {
-  Event event{EventKind::kIteration,
-              5000,
-              2000,
-              0,
-              0,
-              1,
-              "Iteration 3",
-              3,
-              {{"FP Start", 1500}, {"BP End", 1000}}};
-  EXPECT_EQ(SlicesOf(event, kDump).size(), 1U);
+  EXPECT_EQ(SlicesOfIteration(5000, 2000, {{"FP Start", 1500}, {"BP End", 1000}}).size(), 1U);
 }
 
 TEST(SlicesTest, ReduceAndGetNext) {
-  Event event{EventKind::kIteration,
-              0,
-              9000,
-              0,
-              0,
-              1,
-              "Iteration 3",
-              3,
-              {{"Reduce Start", 1000},
-               {"Reduce End", 3000},
-               {"Reduce End", 3500},
-               {"Reduce Start", 4000},
-               {"Reduce End", 4500},
-               {"GetNext Start", 0},
-               {"GetNext End", 500}}};
-  std::vector<Slice> slices = SlicesOf(event, kDump);
+  const std::vector<Slice> slices =
+      SlicesOfIteration(0, 9000, {{"Reduce Start", 1000}, {"Reduce End", 3000}, {"Reduce End", 3500}, {"Reduce Start", 4000},
+                                  {"Reduce End", 4500}, {"GetNext Start", 0}, {"GetNext End", 500}});
   ASSERT_EQ(slices.size(), 4U);
   EXPECT_EQ(slices[1].name, "Reduce_3_0");
   EXPECT_EQ(slices[1].dur_ns, 2000);
-  EXPECT_EQ(slices[1].texts[0],
-            std::make_pair(std::string("Reduce Start 0"), std::string("1.000")));
+  EXPECT_EQ(slices[1].texts[0], std::make_pair(std::string("Reduce Start 0"), std::string("1.000")));
   EXPECT_EQ(slices[2].name, "Reduce_3_1");
   EXPECT_EQ(slices[3].name, "GetNext");
   EXPECT_EQ(slices[3].numbers[0].second, 0.5);
 }
 
 TEST(SlicesTest, OffsetsThatAreNotNumbersAreHarmless) {
-  Event event{EventKind::kIteration,
-              0,
-              9000,
-              0,
-              0,
-              1,
-              "",
-              3,
-              {{"FP Start", 1e300}, {"BP End", -1e300}, {"Reduce Start", 5}, {"Reduce End", 1}}};
-  std::vector<Slice> slices = SlicesOf(event, kDump);
-  for (const Slice& slice : slices) EXPECT_GE(slice.dur_ns, 0);
+  for (const Slice& slice : SlicesOfIteration(0, 9000, {{"FP Start", 1e300}, {"BP End", -1e300}, {"Reduce Start", 5}, {"Reduce End", 1}})) {
+    EXPECT_GE(slice.dur_ns, 0);
+  }
 }
 
 TEST(SlicesTest, LossesWithoutALengthAreInstants) {
