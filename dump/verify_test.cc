@@ -82,9 +82,7 @@ TEST_F(VerifyTest, LostRecordsTheManifestNamesAreExpected) {
 TEST_F(VerifyTest, WhatIsLostAtTheEndOfASessionIsLost) {
   Write(0, 100);
   Write(110, 200);
-  std::vector<std::pair<int, double>> readings;
-  for (int i = 0; i < 200; ++i) readings.emplace_back(i, 0.01);
-  WriteHost(readings, 300);
+  WriteHost([](int) { return 0.01; }, 300);
   for (ManifestChannel* channel : {&Channel("hbm", 1, "hbm.data"), &Channel("hccs", 9, "hccs.data"), &Channel("host_cpu", 0, "")}) {
     const uint64_t series = channel->collector == "hbm" ? 8 : 1;
     if (channel->device >= 0) {
@@ -200,19 +198,13 @@ TEST_F(VerifyTest, AnEarlierRunOfTheChannelHasARateOfItsOwn) {
 
 // Late by up to a period and late from then on: every point of the grid has its reading.
 TEST_F(VerifyTest, ASampleThatIsLateAndStaysLateIsNotALoss) {
-  std::vector<std::pair<int, double>> readings;
-  for (int i = 0; i < 200; ++i) readings.emplace_back(i, i < 100 ? 0.01 : 0.8);
-  WriteHost(readings, 200);
+  WriteHost([](int i) { return i < 100 ? 0.01 : 0.8; }, 200);
   Finish(200);
   EXPECT_THAT(Texts(Verify()), testing::IsEmpty());
 }
 
 TEST_F(VerifyTest, APollWithoutANoteIsMissing) {
-  std::vector<std::pair<int, double>> readings;
-  for (int i = 0; i < 200; ++i) {
-    if (i != 100) readings.emplace_back(i, i % 7 * 0.05);
-  }
-  WriteHost(readings, 199);
+  WriteHost([](int i) { return i != 100 ? i % 7 * 0.05 : kNoReading; }, 199);
   Finish(200);
   EXPECT_THAT(Texts(Verify()),
               ElementsAre(HasSubstr("host_sys_cpu.data: 1 of 200 records are missing and "
@@ -220,19 +212,13 @@ TEST_F(VerifyTest, APollWithoutANoteIsMissing) {
 }
 
 TEST_F(VerifyTest, ASampleLostOnTheWayIsMissing) {
-  std::vector<std::pair<int, double>> readings;
-  for (int i = 0; i < 200; ++i) readings.emplace_back(i, 0.01);
-  WriteHost(readings, 203);
+  WriteHost([](int) { return 0.01; }, 203);
   Finish(200);
   EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("200 samples are here, host_cpu was read 203")));
 }
 
 TEST_F(VerifyTest, APollThatWasLeftOutIsExplained) {
-  std::vector<std::pair<int, double>> readings;
-  for (int i = 0; i < 200; ++i) {
-    if (i != 51 && i != 52) readings.emplace_back(i, i == 50 ? 2.3 : 0.01);
-  }
-  WriteHost(readings, 198, 2);
+  WriteHost([](int i) { return i == 51 || i == 52 ? kNoReading : i == 50 ? 2.3 : 0.01; }, 198, 2);
   Finish(200);
   VerifyReport report = Verify();
   EXPECT_THAT(Texts(report), testing::IsEmpty());
@@ -241,11 +227,7 @@ TEST_F(VerifyTest, APollThatWasLeftOutIsExplained) {
 }
 
 TEST_F(VerifyTest, MoreLeftOutThanReportedIsFound) {
-  std::vector<std::pair<int, double>> readings;
-  for (int i = 0; i < 200; ++i) {
-    if (i < 50 || i > 70) readings.emplace_back(i, 0.01);
-  }
-  WriteHost(readings, 179, 2);
+  WriteHost([](int i) { return i < 50 || i > 70 ? 0.01 : kNoReading; }, 179, 2);
   Finish(200);
   EXPECT_THAT(Texts(Verify()), ElementsAre(HasSubstr("21 records are missing, the manifest knows of 2")));
 }

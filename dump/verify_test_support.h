@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 
 inline constexpr int64_t kStartNs = 5000 * kNsPerSecond;  // host clock
 inline constexpr int64_t kPeriodNs = 10 * kNsPerMs;
+inline constexpr double kNoReading = -1;
 
 // A dump of one device with HBM and HCCS at 100 Hz for two seconds.
 class VerifyTest : public testing::Test {
@@ -82,20 +84,21 @@ class VerifyTest : public testing::Test {
     return made;
   }
 
-  // host_sys_cpu.data at 100 Hz: the readings of these instants, each so many periods late. `readings`
-  // is what the collector says of itself.
-  void WriteHost(const std::vector<std::pair<int, double>>& late, uint64_t readings,
-                 uint64_t told_late = 0) {
-    for (const auto& [instant, periods] : late) {
-      const auto ns = kStartNs + static_cast<int64_t>((instant + periods) * double{kPeriodNs});
-      ASSERT_TRUE(dump_->AppendHostFile("host_sys_cpu.data",
-                                        "TimeStamp:" + std::to_string(ns) + "\nIndex:0\n")
-                      .ok());
+  // host_sys_cpu.data at 100 Hz: the readings of 200 instants, each so many periods late. `readings` is what the
+  // collector says of itself.
+  void WriteHost(const std::function<double(int)>& late, uint64_t readings, uint64_t told_late = 0) {
+    uint64_t records = 0;
+    for (int i = 0; i < 200; ++i) {
+      const double periods = late(i);
+      if (periods < 0) continue;
+      const auto ns = kStartNs + static_cast<int64_t>((i + periods) * double{kPeriodNs});
+      ASSERT_TRUE(dump_->AppendHostFile("host_sys_cpu.data", "TimeStamp:" + std::to_string(ns) + "\nIndex:0\n").ok());
+      ++records;
     }
     ManifestChannel& channel = dump_->manifest().channels.emplace_back();
     channel.collector = "host_cpu";
     channel.hz_effective = 100;
-    channel.records = late.size();
+    channel.records = records;
     channel.readings = readings;
     if (told_late == 0) return;
     channel.AddGap({kStartNs + 1000 * kNsPerMs, told_late, LossReason::kLate, kStartNs});

@@ -279,34 +279,29 @@ TEST(Marks, StepsWithoutAnyEndLastUntilTheNext) {
   EXPECT_EQ(run.stats.unpaired, 0u);
 }
 
-TEST(Marks, AStepThatSeveralThreadsReportCountsOnce) {
-  DecodeRun run("marks.tsv", kOwn);
-  run.Feed(
+TEST(Marks, AStepThatIsReportedTwiceCountsOnce) {
+  const std::string step = "step Step 7: 2100+100 of 42:1, rank 0";
+  const std::pair<const char*, Texts> cases[] = {
+      // By several threads.
       {"2100\t42\t0\t1\tstep_begin\t\t7\n2110\t42\t0\t2\tstep_begin\t\t7\n"
-       "2200\t42\t0\t2\tstep_end\t\t7\n2220\t42\t0\t1\tstep_end\t\t7\n"});
-  EXPECT_EQ(EventTexts(run), (Texts{"step Step 7: 2100+100 of 42:1, rank 0"}));
-  EXPECT_EQ(run.stats.unpaired, 0u);
-}
-
-// The script and its framework, for example. The step trace of its device begins with the first, too.
-TEST(Marks, AStepThatBeginsAgainWhileItRunsCountsOnce) {
-  DecodeRun run("marks.tsv", kOwn);
-  run.Feed(
+       "2200\t42\t0\t2\tstep_end\t\t7\n2220\t42\t0\t1\tstep_end\t\t7\n",
+       {step}},
+      // By the script and its framework, for example. The step trace of its device begins with the first, too.
       {"2100\t42\t0\t1\tstep_begin\t\t7\n2110\t42\t0\t1\tstep_begin\t\t7\n"
-       "2200\t42\t0\t1\tstep_end\t\t7\n2220\t42\t0\t1\tstep_end\t\t7\n"});
-  EXPECT_EQ(EventTexts(run), (Texts{"step Step 7: 2100+100 of 42:1, rank 0"}));
-  EXPECT_EQ(run.stats.unpaired, 0u);
-}
-
-// Also one after the other. A thread of its own may well count from the same number again.
-TEST(Marks, AStepThatThreadsReportOneAfterTheOtherCountsOnce) {
-  DecodeRun run("marks.tsv", Place::Kind::kOwn);
-  run.Feed(
+       "2200\t42\t0\t1\tstep_end\t\t7\n2220\t42\t0\t1\tstep_end\t\t7\n",
+       {step}},
+      // Also one after the other. A thread of its own may well count from the same number again.
       {"2100\t42\t0\t1\tstep_begin\t\t7\n2200\t42\t0\t1\tstep_end\t\t7\n"
        "2210\t42\t0\t2\tstep_begin\t\t7\n2220\t42\t0\t2\tstep_end\t\t7\n"
-       "2300\t42\t0\t1\tstep_begin\t\t7\n2350\t42\t0\t1\tstep_end\t\t7\n"});
-  EXPECT_EQ(EventTexts(run), (Texts{"step Step 7: 2100+100 of 42:1, rank 0", "step Step 7: 2300+50 of 42:1, rank 0"}));
-  EXPECT_EQ(run.stats.unpaired, 0u);
+       "2300\t42\t0\t1\tstep_begin\t\t7\n2350\t42\t0\t1\tstep_end\t\t7\n",
+       {step, "step Step 7: 2300+50 of 42:1, rank 0"}},
+  };
+  for (const auto& [marks, steps] : cases) {
+    DecodeRun run("marks.tsv", kOwn);
+    run.Feed({marks});
+    EXPECT_EQ(EventTexts(run), steps) << marks;
+    EXPECT_EQ(run.stats.unpaired, 0u) << marks;
+  }
 }
 
 TEST(Marks, RangesAcrossTheSessionsBorderAreClipped) {
