@@ -134,22 +134,22 @@ class Killed(ActivityCase):
 
 
 class Apps(ActivityCase):
-    """One process, led by the test."""
+    """Processes that are led by the test."""
 
-    def start(self):
-        app = AppProcess(self.daemon, self._testMethodName)
+    def start(self, name):
+        app = AppProcess(self.daemon, name)
         self.stack.callback(app.close)
         eventually(lambda: [p for p in self.daemon.processes() if p["pid"] == app.pid and p.get("attached")],
                    what="it is attached")
         return app
 
-    def begin(self):
-        return self.daemon.ctl("start", "--job", self._testMethodName, "--devices", "0", "--task-time", "l1",
+    def begin(self, name):
+        return self.daemon.ctl("start", "--job", name, "--devices", "0", "--task-time", "l1",
                                "--collector", "hbm=10")
 
     def test_a_fork_in_the_middle(self):
-        app = self.start()
-        session = self.begin()
+        app = self.start("forks")
+        session = self.begin("forks")
         self.served(session["session_id"])
         self.assertEqual(app.do("launch", "before", 300), "0")
         child, status = app.do("fork").split()
@@ -163,35 +163,28 @@ class Apps(ActivityCase):
                                 if p["pid"] == int(child)])
         self.assert_verified(done["dump_path"])
 
-    def test_another_subscriber_was_first(self):
-        app = self.start()
-        self.assertEqual(app.do("subscribe"), "0")
-        session = self.begin()
-        busy = self.served(session["session_id"], result="busy")
+    def test_another_one_was_first_or_starts_meanwhile(self):
+        """A client of MSPTI in one process, another profiler in the other: ours tries again each 10 s."""
+        subscribed, profiled = self.start("subscribed"), self.start("profiled")
+        self.assertEqual(subscribed.do("subscribe"), "0")
+        sessions = self.begin("subscribed"), self.begin("profiled")
+        busy = self.served(sessions[0]["session_id"], result="busy")
         self.assertIn("subscri", self.outcome(busy, "task_time")["detail"])
-        app.do("launch", "his", 50)
-        self.assertEqual(app.do("unsubscribe"), "0")
-        self.served(session["session_id"])  # tries again each 10 s
-        app.do("launch", "ours", 50)
-        done = self.stop(session)
-        self.assertEqual(collections.Counter(k.name for k in activity_files.read(done["dump_path"], "kernel")),
-                         {"ours": 50})
-
-    def test_another_profiler_starts_while_ours_runs(self):
-        app = self.start()
-        session = self.begin()
-        self.served(session["session_id"])
-        app.do("launch", "ours", 50)
-        self.assertEqual(app.do("profiler", "start"), "0")
-        busy = self.served(session["session_id"], result="busy")
+        self.served(sessions[1]["session_id"])
+        profiled.do("launch", "ours", 50)
+        self.assertEqual(profiled.do("profiler", "start"), "0")
+        busy = self.served(sessions[1]["session_id"], result="busy")
         self.assertIn("another profiler", self.outcome(busy, "task_time")["detail"])
-        app.do("launch", "his", 50)
-        self.assertEqual(app.do("profiler", "stop"), "0")
-        self.served(session["session_id"])
-        app.do("launch", "again", 50)
-        done = self.stop(session)
-        self.assertEqual(collections.Counter(k.name for k in activity_files.read(done["dump_path"], "kernel")),
-                         {"ours": 50, "again": 50})
+        for app in (subscribed, profiled):
+            app.do("launch", "his", 50)
+        self.assertEqual(subscribed.do("unsubscribe"), "0")
+        self.assertEqual(profiled.do("profiler", "stop"), "0")
+        found = []
+        for app, session in zip((subscribed, profiled), sessions):
+            self.served(session["session_id"])
+            app.do("launch", "again", 50)
+            found.append(collections.Counter(k.name for k in activity_files.read(self.stop(session)["dump_path"], "kernel")))
+        self.assertEqual(found, [{"again": 50}, {"ours": 50, "again": 50}])
 
 
 @unittest.skipUnless(IS_ROOT and shutil.which("unshare"), "needs root and unshare")
