@@ -16,7 +16,7 @@ HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harnes
 
 class Triggers(RecorderCase):
     devices = 2
-    faults = ({"kind": "ecc", "device": 1, "double": 1, "at": 12},)
+    faults = ({"kind": "ecc", "device": 1, "double": 1, "at": 5},)  # DCMI's list of faults is read each 10 s
     always = "atlas_host_load1 >= 0"
     own = "profd_recorder_enabled == 1"
 
