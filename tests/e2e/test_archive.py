@@ -239,7 +239,7 @@ class Loading(ArchiveCase):
 
     def test_the_limit_of_bytes_per_second(self):
         with self.daemon(mb_per_s=1) as d:
-            name = self.record(d, seconds=0.5)
+            name = self.record(d, seconds=0.2)
             size = self.dump(d, name)["bytes"]
             done, = self.once(d)
             self.assertTrue(done["loaded"], done)
