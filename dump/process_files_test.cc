@@ -163,6 +163,16 @@ class DumpWithProcessFilesTest : public VerifyTest {
     dump_->EndProcessFiles(std::move(facts), 0, std::move(list));
   }
   void Place() { dump_->PlaceProcessFiles(*root_); }
+  // Those of one process, beside samples and perhaps a step trace of the dump's own.
+  void CopyAndPlace(const std::map<std::string, std::string>& files, const std::string& own_trace = "") {
+    Write(0, 200);
+    if (!own_trace.empty()) {
+      ASSERT_TRUE(dump_->AppendDeviceFile(0, "ts_track.data", own_trace).ok());
+    }
+    Copy(77, files);
+    Place();
+    Finish(200);
+  }
   std::string NameOfDump() const { return fs::path(path_).filename(); }
   VerifyReport VerifyAt(const std::string& path) {
     return VerifyDump(DumpReader::OpenPath(path).value(), fs::path(path).filename().string()).value();
@@ -171,10 +181,7 @@ class DumpWithProcessFilesTest : public VerifyTest {
 };
 
 TEST_F(DumpWithProcessFilesTest, OneProcessIsMerged) {
-  Write(0, 200);
-  Copy(77, FilesOfProcess());
-  Place();
-  Finish(200);
+  CopyAndPlace(FilesOfProcess());
   EXPECT_EQ(ReadText(path_ + "/host/data/aging.compact.task_track.slice_2"), "track");
   EXPECT_EQ(ReadText(path_ + "/host/data/aging.compact.task_track.slice_2.done"), "filesize:5\n");
   EXPECT_EQ(ReadText(path_ + "/device_0/data/stars_soc.data.0.slice_0"), "stars");
@@ -210,10 +217,7 @@ TEST_F(DumpWithProcessFilesTest, WithoutCollisionsNothingStaysBehind) {
   files.erase("device_0/data/hbm.data.0.slice_99.done");
   files["device_4/info.json.4"] = "{}";
   files["device_4/data/stars_soc.data.4.slice_0"] = "four";
-  Write(0, 200);
-  Copy(77, files);
-  Place();
-  Finish(200);
+  CopyAndPlace(files);
   EXPECT_FALSE(fs::exists(path_ + "/host/profd/aclprof_77_1"));
   EXPECT_EQ(ReadText(path_ + "/device_4/data/stars_soc.data.4.slice_0"), "four") << "a device that profd did not sample";
   EXPECT_EQ(ManifestAt(path_).process_files.at(0).state, "complete");
@@ -271,11 +275,7 @@ TEST_F(DumpWithProcessFilesTest, StepsThatBothHaveAreNotMixed) {
   const std::string cut = TraceRecord(4);
   files["device_0/data/ts_track.data.0.slice_0"] = TraceRecord(4) + cut.substr(0, 30);
   files["device_0/data/ts_track.data.0.slice_1"] = cut.substr(30) + TraceRecord(4) + TraceRecord(60001);
-  Write(0, 200);
-  ASSERT_TRUE(dump_->AppendDeviceFile(0, "ts_track.data", OwnStep()).ok());
-  Copy(77, files);
-  Place();
-  Finish(200);
+  CopyAndPlace(files, OwnStep());
   EXPECT_EQ(ReadText(path_ + "/device_0/data/ts_track.data.0.slice_0"), OwnStep());
   EXPECT_FALSE(fs::exists(path_ + "/device_0/data/ts_track.data.0.slice_1"));
   EXPECT_EQ(ReadText(path_ + "/host/profd/aclprof_77_1/" + kProf + "/device_0/data/ts_track.data.0.slice_0"),
@@ -288,11 +288,7 @@ TEST_F(DumpWithProcessFilesTest, StepTraceThatWasNotSearchedStaysApart) {
   auto files = FilesOfProcess();
   files["device_0/data/ts_track.data.0.slice_0"] = TraceRecord(4);
   searched_ = false;
-  Write(0, 200);
-  ASSERT_TRUE(dump_->AppendDeviceFile(0, "ts_track.data", OwnStep()).ok());
-  Copy(77, files);
-  Place();
-  Finish(200);
+  CopyAndPlace(files, OwnStep());
   EXPECT_FALSE(fs::exists(path_ + "/device_0/data/ts_track.data.0.slice_1"));
   EXPECT_THAT(ManifestAt(path_).process_files.at(0).examples,
               Contains(testing::Field(&ManifestProcessFiles::Example::why, HasSubstr("not searched for training steps"))));
@@ -358,10 +354,7 @@ TEST_F(DumpWithProcessFilesTest, SeveralProcessesAreARun) {
 }
 
 TEST_F(DumpWithProcessFilesTest, OtherClocksAreNotMixed) {
-  Write(0, 200);
-  Copy(77, FilesOfProcess(30 * kNsPerMs));
-  Place();
-  Finish(200);
+  CopyAndPlace(FilesOfProcess(30 * kNsPerMs));
   const Manifest manifest = ManifestAt(path_ + "/" + NameOfDump());
   ASSERT_EQ(manifest.process_files.size(), 1u);
   EXPECT_EQ(manifest.process_files[0].layout, "beside");
@@ -370,10 +363,7 @@ TEST_F(DumpWithProcessFilesTest, OtherClocksAreNotMixed) {
 }
 
 TEST_F(DumpWithProcessFilesTest, FilesTheAnalyserCannotReadStayApart) {
-  Write(0, 200);
-  Copy(77, {{"host/data/aging.api_event.data.slice_0", "api"}, {"evil/x", "x"}});
-  Place();
-  Finish(200);
+  CopyAndPlace({{"host/data/aging.api_event.data.slice_0", "api"}, {"evil/x", "x"}});
   EXPECT_EQ(ReadText(path_ + "/host/profd/aclprof_77_1/" + kProf + "/evil/x"), "x");
   EXPECT_FALSE(fs::exists(path_ + "/evil"));
   EXPECT_EQ(ManifestAt(path_).process_files.at(0).layout, "apart");

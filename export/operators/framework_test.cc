@@ -47,11 +47,21 @@ class Framework : public testing::Test {
     }
     into->End();
   }
+  void Finish() { data.Finish([](int64_t timestamp) { return timestamp; }); }
   std::string_view Text(int32_t id) const { return data.texts.Text(id); }
   // Its time, numbers and texts.
   std::string Text(const FrameworkOperator& op) const {
     return fmt::format("{} to {}, sequence {}, threads {} and {}: {}, {}, {}, {}, {}", op.begin, op.end, op.sequence, op.thread, op.forward_thread,
                        Text(op.name), Text(op.types), Text(op.shapes), Text(op.stack), Text(op.modules));
+  }
+  static std::string PythonEvent(uint64_t time, uint8_t tag, uint64_t key, uint64_t thread = 43) {
+    return Le(time) + Le(thread) + Le(uint64_t{42}) + Le(key) + Le(tag);
+  }
+  using Calls = std::vector<std::tuple<int64_t, int64_t, std::string>>;
+  Calls CallsOfPython() const {
+    Calls calls;
+    for (const PythonCall& call : data.python.calls) calls.emplace_back(call.begin, call.end, data.NameOf(call));
+    return calls;
   }
   FrameworkData data;
 };
@@ -187,7 +197,7 @@ TEST_F(Framework, QueueTiesLaunchesToOperators) {
   Read("torch.op_range", Range(true, 10, 50) + Range(true, 60, 70));
   Read("torch.op_mark", mark(80, 2, 9, 77) + mark(95, 3, 9, 77) + mark(12, 0, 9, 43) + mark(14, 1, 9, 43) +
                             mark(100, 2, 10, 77) + mark(105, 3, 10, 77) + mark(61, 0, 11, 43));
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Finish();
   ASSERT_EQ(data.queue.size(), 2u);
   EXPECT_EQ(data.queue[0].correlation, 9u);
   EXPECT_EQ(std::pair(data.queue[0].put.begin, data.queue[0].put.end), std::pair(int64_t{12}, int64_t{14}));
@@ -206,7 +216,7 @@ TEST_F(Framework, TasksOfTheQueueWithANumberMayOverlap) {
     return Part(2, Le(time) + Le(kind) + Le(correlation) + Le(uint64_t{77}) + Le(uint64_t{42}) + Part(1, "add"));
   };
   Read("torch.op_mark", mark(80, 2, 9) + mark(85, 2, 10) + mark(90, 3, 9) + mark(95, 3, 10) + mark(96, 2, 11) + mark(97, 2, 11) + mark(99, 3, 11));
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Finish();
   std::vector<std::pair<int64_t, int64_t>> found;
   for (const QueueTask& task : data.queue) found.emplace_back(task.taken.begin, task.taken.end);
   const decltype(found) expected = {{80, 90}, {85, 95}, {96, 99}};
@@ -223,7 +233,7 @@ TEST_F(Framework, PuttingIntoTheQueueBeginsWithoutANumber) {
   Read("torch.op_mark", mark(12, 0, 0, 43, "add") + mark(14, 1, 9, 43, "add") + mark(61, 0, 0, 43, "mul") + mark(61, 0, 0, 44, "mul") +
                             mark(62, 1, 10, 43, "mul") + mark(63, 1, 11, 44, "mul") + mark(80, 2, 9, 77, "add") +
                             mark(95, 3, 9, 77, "add") + mark(96, 2, 10, 77, "mul") + mark(99, 3, 10, 77, "mul") + mark(65, 0, 0, 43, "lost"));
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Finish();
   ASSERT_EQ(data.queue.size(), 3u);
   EXPECT_EQ(data.unpaired_marks, 1u);
   EXPECT_EQ(data.queue[0].correlation, 9u);
@@ -246,7 +256,7 @@ TEST_F(Framework, MemoryTakenForATaskOfTheQueue) {
   Read("torch.op_range", range(10, 50, 43, "aten::add") + range(20, 30, 43, "malloc_workspace") +
                              range(32, 40, 43, "empty_tensor") + range(82, 84, 77, "malloc_workspace"));
   Read("torch.op_mark", mark(12, 0, 43) + mark(14, 1, 43) + mark(80, 2, 77) + mark(95, 3, 77));
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Finish();
   EXPECT_EQ(data.TakerAt(43, 25), 0);
   EXPECT_EQ(data.TakerAt(43, 35), 0);
   EXPECT_EQ(data.TakerAt(77, 83), 0) << "of the one that had put the task";
@@ -256,39 +266,29 @@ TEST_F(Framework, MemoryTakenForATaskOfTheQueue) {
 
 // 7.2: raw records of 33 bytes; 0 call, 1 return, 2 and 3 those of C.
 TEST_F(Framework, CallsOfPython) {
-  const auto event = [](uint64_t time, uint8_t tag, uint64_t key) {
-    return Le(time) + Le(uint64_t{43}) + Le(uint64_t{42}) + Le(key) + Le(tag);
-  };
   Read("torch.python_tracer_hash", Part(4, Le(uint64_t{5}) + Part(1, "a.py(1): f")));
-  Read("torch.python_tracer_func", event(10, 1, 9) + event(20, 0, 5) + event(30, 2, 6) + event(40, 0, 7) +
-                                       event(50, 3, 6) + event(60, 4, 5) + event(70, 0, 5) + event(80, 0, 8) + event(90, 1, 8) + "cut");
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Read("torch.python_tracer_func", PythonEvent(10, 1, 9) + PythonEvent(20, 0, 5) + PythonEvent(30, 2, 6) + PythonEvent(40, 0, 7) +
+                                       PythonEvent(50, 3, 6) + PythonEvent(60, 4, 5) + PythonEvent(70, 0, 5) + PythonEvent(80, 0, 8) +
+                                       PythonEvent(90, 1, 8) + "cut");
+  Finish();
   EXPECT_EQ(data.records, 10u);
   EXPECT_EQ(data.bad_records, 2u) << "a tag that is none, and what is cut off";
   EXPECT_EQ(data.bad_bytes, 33u + 3u);
   EXPECT_EQ(data.python.unpaired, 1u);
-  std::vector<std::tuple<int64_t, int64_t, std::string>> found;
-  for (const PythonCall& call : data.python.calls) found.emplace_back(call.begin, call.end, data.NameOf(call));
-  const decltype(found) expected = {
-      {20, 90, "a.py(1): f"}, {30, 50, "6"}, {40, 50, "7"}, {70, 90, "a.py(1): f"}, {80, 90, "8"}};
-  EXPECT_EQ(found, expected) << "what has no end of its own has that of the call around it, or the last";
+  EXPECT_EQ(CallsOfPython(), (Calls{{20, 90, "a.py(1): f"}, {30, 50, "6"}, {40, 50, "7"}, {70, 90, "a.py(1): f"}, {80, 90, "8"}}))
+      << "what has no end of its own has that of the call around it, or the last";
 }
 
 // As torch_npu writes them: all ends have the key of "__torch_npu_profiler_python_tracer_exit".
 TEST_F(Framework, EndsOfPythonCallsWithAKeyOfTheirOwn) {
   constexpr uint64_t kExit = 0xFEDCBA9876543210;
-  const auto event = [](uint64_t time, uint8_t tag, uint64_t key, uint64_t thread = 43) {
-    return Le(time) + Le(thread) + Le(uint64_t{42}) + Le(key) + Le(tag);
-  };
   Read("torch.python_tracer_hash", Part(4, Le(uint64_t{5}) + Part(1, "a.py(1): f")));
-  Read("torch.python_tracer_func", event(10, 0, 5) + event(20, 2, 6) + event(25, 0, 8, 44) + event(30, 3, kExit) + event(40, 0, 5) +
-                                       event(50, 1, kExit) + event(55, 1, kExit, 44) + event(60, 1, kExit) + event(70, 1, kExit));
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Read("torch.python_tracer_func", PythonEvent(10, 0, 5) + PythonEvent(20, 2, 6) + PythonEvent(25, 0, 8, 44) +
+                                       PythonEvent(30, 3, kExit) + PythonEvent(40, 0, 5) + PythonEvent(50, 1, kExit) +
+                                       PythonEvent(55, 1, kExit, 44) + PythonEvent(60, 1, kExit) + PythonEvent(70, 1, kExit));
+  Finish();
   EXPECT_EQ(data.python.unpaired, 1u);
-  std::vector<std::tuple<int64_t, int64_t, std::string>> found;
-  for (const PythonCall& call : data.python.calls) found.emplace_back(call.begin, call.end, data.NameOf(call));
-  const decltype(found) expected = {{10, 60, "a.py(1): f"}, {20, 30, "6"}, {40, 50, "a.py(1): f"}, {25, 55, "8"}};
-  EXPECT_EQ(found, expected);
+  EXPECT_EQ(CallsOfPython(), (Calls{{10, 60, "a.py(1): f"}, {20, 30, "6"}, {40, 50, "a.py(1): f"}, {25, 55, "8"}}));
 }
 
 // Ends of calls of another thread are looked for in no time, however many calls of their own have not ended.
@@ -304,7 +304,7 @@ TEST_F(Framework, ManyEndsOfPythonCallsWithoutABegin) {
   for (uint64_t i = 0; i < kMany; ++i) add(3, 1, 7, 43);
   Read("torch.python_tracer_func", events);
   EXPECT_EQ(data.python.unpaired, kMany);
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Finish();
   EXPECT_EQ(data.python.calls.size(), kMany + 1);
 }
 
@@ -319,7 +319,7 @@ TEST_F(Framework, MemoryOfTheAllocator) {
   Read("torch.memory_usage", report(50, 1, 1) + report(10, 0, 1) + report(60, 1, 1) + report(49, 2, 1) +
                                  report(70, 0, 1) + report(5, 1, 2) + report(20, 0, 9, 0) + report(21, 3, 9));
   EXPECT_EQ(data.bad_records, 1u);
-  data.Finish([](int64_t timestamp) { return timestamp; });
+  Finish();
   ASSERT_EQ(data.memory.records.size(), 6u) << "not that of the host";
   EXPECT_EQ(data.memory.records[1].device, 3);
   EXPECT_EQ(data.memory.records[1].bytes, 512);

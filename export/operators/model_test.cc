@@ -80,6 +80,13 @@ class OneLaunch {
     task.batch = batch;
     ran->tasks.push_back(task);
   }
+  // Of a device that ran the task in these batches, and noted these flips.
+  std::unique_ptr<Model> Run(std::initializer_list<uint16_t> batches, std::initializer_list<uint16_t> flips) {
+    DeviceTasks ran(false);
+    for (const uint16_t flip : flips) ran.flip_numbers[4].Add(flip);
+    for (const uint16_t batch : batches) AddTask(&ran, kNoContext, batch);
+    return Run(std::move(ran));
+  }
   std::unique_ptr<Model> Run(DeviceTasks ran) {
     data_.Finish();
     HostTasks tasks = BuildHostTasks(&data_, true);
@@ -137,10 +144,7 @@ TEST(ModelTest, CommunicationBehindMissingFlipsIsOfItsLaunch) {
   launches.AddLaunch(400, kNotifyWait);
   launches.AddFlip(150, 1);
   launches.AddFlip(350, 2);
-  DeviceTasks ran(false);
-  ran.flip_numbers[4].Add(2);
-  for (const auto batch : std::to_array<uint16_t>({0, 0, 1})) OneLaunch::AddTask(&ran, kNoContext, batch);
-  const auto model = launches.Run(std::move(ran));
+  const auto model = launches.Run({0, 0, 1}, {2});
   EXPECT_EQ(Joined(*model), (std::vector<bool>{false, false, true}));
   EXPECT_EQ(model->unplaced, 2u);
   ASSERT_EQ(model->communication.tasks.size(), 1u);
@@ -159,13 +163,7 @@ TEST(ModelTest, AFlipMissingInTheMiddleCostsTheBatchesBesideIt) {
     for (const uint16_t number : std::to_array<uint16_t>({1, 2, 3})) {
       if (of_device || number != 2) launches.AddFlip(200 * number - 50, number);
     }
-    DeviceTasks ran(false);
-    for (const uint16_t number : std::to_array<uint16_t>({1, 2, 3})) {
-      if (!of_device || number != 2) ran.flip_numbers[4].Add(number);
-    }
-    const auto batches = of_device ? std::to_array<uint16_t>({0, 1, 1, 2}) : std::to_array<uint16_t>({0, 1, 2, 3});
-    for (const uint16_t batch : batches) OneLaunch::AddTask(&ran, kNoContext, batch);
-    const auto model = launches.Run(std::move(ran));
+    const auto model = of_device ? launches.Run({0, 1, 1, 2}, {1, 3}) : launches.Run({0, 1, 2, 3}, {1, 2, 3});
     EXPECT_EQ(Joined(*model), (std::vector<bool>{true, false, false, true}));
     EXPECT_EQ(model->unplaced, 2u);
     ASSERT_EQ(model->communication.tasks.size(), 2u);
@@ -179,10 +177,7 @@ TEST(ModelTest, FlipsOfTasksThatWereNotRunAreNotMissing) {
   OneLaunch launches(kNotifyWait);
   for (const uint64_t begin : {200, 400}) launches.AddLaunch(begin, kNotifyWait);
   for (const uint16_t number : std::to_array<uint16_t>({1, 2})) launches.AddFlip(200 * number - 50, number);
-  DeviceTasks ran(false);
-  ran.flip_numbers[4].Add(1);
-  for (const auto batch : std::to_array<uint16_t>({0, 1})) OneLaunch::AddTask(&ran, kNoContext, batch);
-  const auto model = launches.Run(std::move(ran));
+  const auto model = launches.Run({0, 1}, {1});
   EXPECT_EQ(Joined(*model), (std::vector<bool>{true, true}));
   EXPECT_EQ(model->unplaced, 0u);
 }
@@ -194,11 +189,7 @@ TEST(ModelTest, FlipsOfAStreamThatBeginsAnewAreNotCompared) {
   launches.AddFlip(150, 0xFFFF);
   launches.AddFlip(500, 1);
   launches.AddFlip(600, 3);
-  DeviceTasks ran(false);
-  ran.flip_numbers[4].Add(2);
-  ran.flip_numbers[4].Add(3);
-  for (const uint16_t batch : std::to_array<uint16_t>({0, 1})) OneLaunch::AddTask(&ran, kNoContext, batch);
-  const auto model = launches.Run(std::move(ran));
+  const auto model = launches.Run({0, 1}, {2, 3});
   EXPECT_EQ(Joined(*model), (std::vector<bool>{true, true}));
   EXPECT_EQ(model->unplaced, 0u);
 }
