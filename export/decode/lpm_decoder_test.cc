@@ -16,6 +16,15 @@ class LpmTest : public DeviceDecodeTest {
     }
     bytes.Zeros((55 - changes.size()) * 16);
   }
+  struct Record {
+    uint32_t type;
+    std::vector<Change> changes;
+  };
+  void DecodeChanges(std::string_view base, const std::vector<Record>& records) {
+    Bytes bytes;
+    for (const Record& record : records) Changes(bytes, record.type, record.changes);
+    Decode(base, bytes);
+  }
   const std::vector<Row>& Freq() { return Rows(TableId::kAicoreFreq); }
   const std::vector<Row>& Volts() { return Rows(TableId::kVoltage); }
 };
@@ -23,9 +32,7 @@ class LpmTest : public DeviceDecodeTest {
 // Begin of the collection, device start, changes, end of the collection.
 TEST_F(LpmTest, RowsAreMadeUpAtTheEnds) {
   place_.clock.end_us = kBegin / 1000 + 5000000;
-  Bytes bytes;
-  Changes(bytes, 9, {{50, 1650}, {100, 800}});
-  Decode("lpmFreqConv.data", bytes);
+  DecodeChanges("lpmFreqConv.data", {{9, {{50, 1650}, {100, 800}}}});
   EXPECT_EQ(Freq(), (std::vector<Row>{{0, {-1, 1800}},
                                       {0, {-1, 1800}},
                                       {1000, {-1, 1650}},
@@ -35,21 +42,15 @@ TEST_F(LpmTest, RowsAreMadeUpAtTheEnds) {
 }
 
 TEST_F(LpmTest, WithoutEndInfoTheLastRowIsMissing) {
-  Bytes bytes;
-  Changes(bytes, 0, {{50, 1650}});
-  Decode("lpmFreqConv.data", bytes);
+  DecodeChanges("lpmFreqConv.data", {{0, {{50, 1650}}}});
   EXPECT_EQ(Freq().size(), 3u);
   EXPECT_EQ(Freq().back(), (Row{1000, {-1, 1650}}));
 }
 
 TEST_F(LpmTest, EarlierChangesOnlySetTheFirstValue) {
-  Bytes bytes;
-  Changes(bytes, 0, {{-100, 900}, {-50, 1000}, {50, 1650}});
-  Decode("lpmFreqConv.data", bytes);
+  DecodeChanges("lpmFreqConv.data", {{0, {{-100, 900}, {-50, 1000}, {50, 1650}}}});
   EXPECT_EQ(Freq(), (std::vector<Row>{{0, {-1, 1800}}, {0, {-1, 1000}}, {1000, {-1, 1650}}}));
-  Bytes older;
-  Changes(older, 0, {{-100, 900}});
-  Decode("lpmFreqConv.data", older);
+  DecodeChanges("lpmFreqConv.data", {{0, {{-100, 900}}}});
   EXPECT_EQ(Freq(), (std::vector<Row>{{0, {-1, 1800}}, {0, {-1, 900}}}));
 }
 
@@ -57,9 +58,7 @@ TEST_F(LpmTest, EarlierChangesOnlySetTheFirstValue) {
 TEST_F(LpmTest, ChangesBeforeTheCollectionSetItsFirstValue) {
   place_.clock.begin_us += 1;
   place_.clock.begin_raw_ns += 1000;
-  Bytes bytes;
-  Changes(bytes, 0, {{25, 1000}, {50, 1650}});
-  Decode("lpmFreqConv.data", bytes);
+  DecodeChanges("lpmFreqConv.data", {{0, {{25, 1000}, {50, 1650}}}});
   EXPECT_EQ(Freq(), (std::vector<Row>{{1000, {-1, 1000}}, {1000, {-1, 1650}}}));
 }
 
@@ -70,11 +69,7 @@ TEST_F(LpmTest, AFileWithoutChangesHasTheDefault) {
 }
 
 TEST_F(LpmTest, InfoHasFrequencyAndVoltages) {
-  Bytes bytes;
-  Changes(bytes, 0, {{50, 1650}});
-  Changes(bytes, 1, {{-5, 810}, {60, 850}});
-  Changes(bytes, 2, {{70, 750}, {80, 760}});
-  Decode("lpmInfoConv.data", bytes);
+  DecodeChanges("lpmInfoConv.data", {{0, {{50, 1650}}}, {1, {{-5, 810}, {60, 850}}}, {2, {{70, 750}, {80, 760}}}});
   EXPECT_EQ(Freq(), (std::vector<Row>{{0, {-1, 1800}}, {0, {-1, 1800}}, {1000, {-1, 1650}}}));
   EXPECT_EQ(
       Volts(),
@@ -86,26 +81,19 @@ TEST_F(LpmTest, InfoHasFrequencyAndVoltages) {
 TEST_F(LpmTest, VoltagesOfADumpOfProfdBeginWithADeliveredValue) {
   dump_.manifest.emplace();
   place_.clock.end_us = kBegin / 1000 + 5000000;
-  Bytes bytes;
-  Changes(bytes, 1, {{-5, 810}, {60, 850}});
-  Changes(bytes, 2, {{70, 750}});
-  Decode("lpmInfoConv.data", bytes);
+  DecodeChanges("lpmInfoConv.data", {{1, {{-5, 810}, {60, 850}}}, {2, {{70, 750}}}});
   EXPECT_EQ(Volts(), (std::vector<Row>{{0, {0, 810}},
                                        {1200, {0, 850}},
                                        {1400, {1, 750}},
                                        {5000000000, {0, 850}},
                                        {5000000000, {1, 750}}}));
-  Bytes none;
-  Changes(none, 1, {});
-  Decode("lpmInfoConv.data", none);
+  DecodeChanges("lpmInfoConv.data", {{1, {}}});
   EXPECT_TRUE(Volts().empty());
 }
 
 TEST_F(LpmTest, VoltagesHoldUntilTheEnd) {
   place_.clock.end_us = kBegin / 1000 + 5000000;
-  Bytes bytes;
-  Changes(bytes, 2, {{70, 750}});
-  Decode("lpmInfoConv.data", bytes);
+  DecodeChanges("lpmInfoConv.data", {{2, {{70, 750}}}});
   EXPECT_EQ(Volts(), (std::vector<Row>{{0, {1, 900}}, {1400, {1, 750}}, {5000000000, {1, 750}}}));
 }
 
