@@ -48,12 +48,16 @@ class OddTest(FidelityCase):
             if key[1] == base:
                 prof.files[key] = change(prof.files[key], random.Random(7))
 
-    def each(self, chips, **options):
+    def each(self, chips, change=None, code=0, **options):
+        """Of each chip a dump, to which `change(prof)` has been done."""
         for chip in chips:
             with self.subTest(chip=chip):
                 shutil.rmtree(self.folder)
                 os.makedirs(self.folder)
-                self.check(self.prof(chip, **options))
+                prof = self.prof(chip, **options)
+                if change:
+                    change(prof)
+                self.check(prof, code=code)
 
     def test_one_sample(self):
         self.each((0, 4, 5, 15), samples=1)
@@ -109,26 +113,20 @@ class OddTest(FidelityCase):
 
     def test_records_repeated(self):
         """The same timestamp twice, once with other counts."""
-        for chip in (4, 5, 15):
-            with self.subTest(chip=chip):
-                shutil.rmtree(self.folder)
-                os.makedirs(self.folder)
-                prof = self.prof(chip)
-                for base in ("hccs.data", "hbm.data", "stars_soc_profile.data", "netdev_stats.data"):
-                    self.edit(prof, base, lambda records, rng: [
-                        r for record in records for r in [record] * rng.choice((1, 1, 2))])
-                self.check(prof, code=5)
+        def repeat(prof):
+            for base in ("hccs.data", "hbm.data", "stars_soc_profile.data", "netdev_stats.data"):
+                self.edit(prof, base, lambda records, rng: [
+                    r for record in records for r in [record] * rng.choice((1, 1, 2))])
+
+        self.each((4, 5, 15), repeat, code=5)
 
     def test_ids_missing(self):
-        for chip in (4, 5, 15):
-            with self.subTest(chip=chip):
-                shutil.rmtree(self.folder)
-                os.makedirs(self.folder)
-                prof = self.prof(chip)
-                for base in ("hbm.data", "llc.data", "ddr.data", "npu_mem.data", "nic.data",
-                             "stars_soc_profile.data", "npu_module_mem.data"):
-                    self.edit(prof, base, lambda records, rng: [r for r in records if rng.random() > 0.1])
-                self.check(prof)
+        def thin(prof):
+            for base in ("hbm.data", "llc.data", "ddr.data", "npu_mem.data", "nic.data",
+                         "stars_soc_profile.data", "npu_module_mem.data"):
+                self.edit(prof, base, lambda records, rng: [r for r in records if rng.random() > 0.1])
+
+        self.each((4, 5, 15), thin)
 
     def test_counters_fall(self):
         """HCCS, network and process counters that begin anew."""
@@ -186,22 +184,15 @@ class OddTest(FidelityCase):
         self.check(prof, code=5)
 
     def test_pcie_without_a_smallest(self):
-        for chip in (1, 5):
-            with self.subTest(chip=chip):
-                shutil.rmtree(self.folder)
-                os.makedirs(self.folder)
-                prof = self.prof(chip, only=("pcie.data",))
+        def change(records, rng):
+            result = []
+            for record in records:
+                fields = list(struct.unpack("<Q22I", record))
+                fields[2 + 3 * rng.randrange(1, 7)] = 0xFFFFF
+                result.append(struct.pack("<Q22I", *fields))
+            return result
 
-                def change(records, rng):
-                    result = []
-                    for record in records:
-                        fields = list(struct.unpack("<Q22I", record))
-                        fields[2 + 3 * rng.randrange(1, 7)] = 0xFFFFF
-                        result.append(struct.pack("<Q22I", *fields))
-                    return result
-
-                self.edit(prof, "pcie.data", change)
-                self.check(prof)
+        self.each((1, 5), lambda prof: self.edit(prof, "pcie.data", change), only=("pcie.data",))
 
     def test_unknown_files(self):
         prof = self.prof(5)
