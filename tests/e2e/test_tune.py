@@ -18,7 +18,7 @@ from attach_client import raw_ns
 from profd_harness import (ALICE, BOB, BUILD, IS_ROOT, RUNNER, SHARED_DATA, TEST_GROUP, demote, eventually, group_id,
                            main, profctl, scaled)
 from test_activity import ActivityCase
-from text_files import read_json, read_text, write_text
+from text_files import read_bytes, read_json, read_text, write_text
 
 SIM_TRAIN = os.path.join(BUILD, "sim", "sim_train")
 RESULT = re.compile(r"^aoe_result_opat_\d{17}_pid\d+\.json$")
@@ -212,6 +212,8 @@ class Leases(TuneCase):
         # profctl itself: what it started continues, and so does its lease.
         process = self.tuning()
         (lease,) = self.leases()
+        eventually(lambda: read_bytes("/proc", str(lease["pid"]), "cmdline") != read_bytes("/proc", str(process.pid), "cmdline"),
+                   what="profctl has heard of the lease and lets the command begin")
         process.kill()
         process.wait(scaled(30))
         time.sleep(2.2)  # two of the daemon's seconds
