@@ -61,16 +61,18 @@ def scaled(seconds):
     return seconds * SCALE
 
 
-def eventually(condition, seconds=DEADLINE, what=None, every=0.02):
-    """Returns the first true value of condition(); fails when there was none before the deadline."""
-    end = time.monotonic() + scaled(seconds)
+def eventually(condition, seconds=DEADLINE, what=None, every=None):
+    """Returns the first true value of condition(); fails when there was none before the deadline. Without `every` it looks
+    ever less often: a look may be a process, and others need the processors."""
+    begin = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        waited = time.monotonic() - begin
+        if waited > scaled(seconds):
             raise AssertionError(f"not within {scaled(seconds):.0f} s: {what or condition}")
-        time.sleep(every)
+        time.sleep(every or min(max(0.02, waited / 10), 0.2))
 
 
 def profctl(*arguments, expect=0, seconds=120, **how):
