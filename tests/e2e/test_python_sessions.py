@@ -3,6 +3,7 @@
 import os
 import sys
 import textwrap
+import unittest
 
 import profd_harness
 from prof_reader import marks_by_time
