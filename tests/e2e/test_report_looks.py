@@ -109,14 +109,14 @@ class Looks(PageCase):
 
     def test_a_saved_table_has_the_cells_it_shows(self):
         """For a spreadsheet: quoted as in RFC 4180, and a text is no formula."""
-        self.open("overview")
+        self.open("run")
         cells = ["a,b", 'q"uote', "line\nend", "carriage\rreturn", "", "=1+1", "-x", -5]
         saved = self.browser.run(f"return profd.csv([{{name: 'x', unit: 'ms', value: (row) => row}}, {{name: 'y', value: () => null}}], {json.dumps(cells)})")
         rows = list(csv.reader(io.StringIO(saved, newline=""), strict=True))
         self.assertEqual(rows, [["x (ms)", "y"]] + [[cell, ""] for cell in cells[:5] + ["'=1+1", "'-x", "-5"]])
 
     def test_outliers_that_are_not_listed_are_counted(self):
-        self.open("overview")
+        self.open("run")
         self.browser.run("""profd.data.ranks[0].step_distribution =
               {min_ms: 1, p50_ms: 1, mean_ms: 1, p99_ms: 1, max_ms: 1, stddev_ms: 0, outliers: Array.from({length: 1060}, (_, i) => i)};
             location.hash = '#/steps';""")
