@@ -61,7 +61,7 @@ class Insert {
     return rows_.size() < kBundle ? Status::Ok() : Flush();
   }
   Status Flush() {
-    const Status added = database_.Insert(table_, rows_);
+    Status added = database_.Insert(table_, rows_);
     rows_.clear();
     return added;
   }
