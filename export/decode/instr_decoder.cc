@@ -34,7 +34,7 @@ class InstrDecoder final : public RecordDecoder<InstrDecoder<Record>, Record, Ta
     return true;
   }
   void FinishRows() {
-    TableDecoder::Finish();
+    this->rows_.Flush();
     flows_.Flush();
   }
 
