@@ -295,8 +295,10 @@ class Resumed(unittest.TestCase):
             after = raw_ns()
             session_id = session["session_id"]
             self.assertGreaterEqual(session["started_ns"] - session["since_ns"], 4_000_000_000)
+            state = os.path.join(daemon.dump_root, ".state", "sessions", session_id + ".json")
+            eventually(lambda: "started_raw_ns" in read_json(state), what="the start is saved")
             daemon.kill()
-            stored = read_json(daemon.dump_root, ".state", "sessions", session_id + ".json")
+            stored = read_json(state)
             self.assertTrue(before <= int(stored["started_raw_ns"]) <= after, (before, stored["started_raw_ns"], after))
             daemon.start()
             shown = daemon.show(session_id)
