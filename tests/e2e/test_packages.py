@@ -18,7 +18,7 @@ MOUNTS = "for folder in /etc /run /var/lib; do mount -t tmpfs profd-test $folder
 class Purge(unittest.TestCase):
     def setUp(self):
         if not IS_ROOT or not shutil.which("unshare") or subprocess.run(NAMESPACE + [MOUNTS], check=False, capture_output=True).returncode:
-            self.skipTest("nothing can be mounted here")
+            self.skipTest("no tmpfs can be mounted here")
 
     def purge(self, before):
         """What the script said, and what is below /var/lib after it."""
