@@ -86,7 +86,8 @@ def measured(_run):
 EXPLAINED = [
     (r"only root |needs root|for root's sake|the crowd is another user's|no right or tool to add it", not_root),
     (r"a preloaded library comes before the sanitizer's|not with AddressSanitizer|memory is measured|"
-     r"a sanitizer's memory is not ours|a sanitizer makes calls of its own", sanitized),
+     r"a sanitizer's memory is not ours|a sanitizer makes calls of its own|"
+     r"the child of a process with threads may start none", sanitized),
     (r"of this machine's ordinary build", other_build),
     (r"not under emulation|no binaries of another machine", emulated),
     (r"no tmpfs can be mounted here|not possible here: mount|no overlay file system here",
