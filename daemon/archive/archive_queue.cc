@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -434,16 +433,8 @@ void ArchiveQueue::UpdateMetrics(SelfMetrics* self) const {
   self->Set(MetricByName("profd_archive_oldest_waiting_seconds"), static_cast<double>(age) / kNsPerSecond);
   self->Set(MetricByName("profd_archive_loaded_total"), counts_.loaded);
   self->Set(MetricByName("profd_archive_loaded_bytes_total"), counts_.loaded_bytes);
-  // Each reason from 0 on: a series that begins with its first event hides that event from increase().
-  const auto set = [&](MetricId metric, const auto& counts, std::initializer_list<std::string_view> reasons) {
-    for (const std::string_view reason : reasons) {
-      const auto found = counts.find(reason);
-      self->Set(metric, found == counts.end() ? 0 : found->second, reason);
-    }
-  };
-  set(MetricByName("profd_archive_failures_total"), counts_.failures, {"unreachable", "denied", "refused", "fetch", "unreadable"});
-  set(MetricByName("profd_archive_lost_total"), counts_.lost,
-      {"max_waiting", "gave_up", "unreadable", kReasonRequest, kReasonTotal, kReasonPerUid});
+  for (const auto& [reason, count] : counts_.failures) self->Set(MetricByName("profd_archive_failures_total"), count, reason);
+  for (const auto& [reason, count] : counts_.lost) self->Set(MetricByName("profd_archive_lost_total"), count, reason);
 }
 
 }  // namespace profd

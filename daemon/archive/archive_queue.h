@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "base/strand.h"
 #include "daemon/config/daemon_config.h"
+#include "daemon/dumps/dump_quota.h"
 #include "daemon/dumps/dump_retention.h"
 #include "daemon/dumps/state_saver.h"
 #include "daemon/node/node_access.h"
@@ -45,10 +46,12 @@ class ArchiveQueue final : public DumpRetention::Watcher {
     uint64_t loaded = 0;
     uint64_t loaded_bytes = 0;
     std::map<std::string, uint64_t, std::less<>> loaded_by_database;
-    // Failed attempts: "unreachable", "denied", "refused", "fetch", "unreadable".
-    std::map<std::string, uint64_t, std::less<>> failures;
-    // Not loaded, and protected no longer: "max_waiting", "gave_up", "unreadable", or why the dump was removed.
-    std::map<std::string, uint64_t, std::less<>> lost;
+    // Failed attempts. Each reason from 0 on, as the next: a series that begins with its first event hides that event
+    // from increase().
+    std::map<std::string, uint64_t, std::less<>> failures = {{"unreachable", 0}, {"denied", 0}, {"refused", 0}, {"fetch", 0}, {"unreadable", 0}};
+    // Not loaded, and protected no longer; the last three are why the dump was removed.
+    std::map<std::string, uint64_t, std::less<>> lost = {{"max_waiting", 0}, {"gave_up", 0}, {"unreadable", 0},
+        {std::string(kReasonRequest), 0}, {std::string(kReasonTotal), 0}, {std::string(kReasonPerUid), 0}};
   };
   struct Waiting {
     uint64_t dumps = 0;

@@ -34,7 +34,7 @@ TEST_F(ArchiveQueueTest, TheOldestFirstAndEachOnce) {
   EXPECT_TRUE(Loaded(2).ok());
   EXPECT_EQ(Take(), "");
   EXPECT_EQ(queue_->counts().loaded, 2U);
-  EXPECT_THAT(queue_->counts().lost, IsEmpty());
+  EXPECT_THAT(Counted(queue_->counts().lost), IsEmpty());
 }
 
 // Prometheus's increase() does not see the event with which a series begins.
@@ -108,7 +108,7 @@ TEST_F(ArchiveQueueTest, WhereTheDatabaseFailsAllWaitLongerAndLonger) {
   EXPECT_EQ(status.waiting(), 2U);
   EXPECT_TRUE(status.has_failing_since_ns());
   EXPECT_EQ(status.problem(), "unreachable: connection refused");
-  EXPECT_THAT(queue_->counts().failures, ElementsAre(Pair("unreachable", 5U)));
+  EXPECT_THAT(Counted(queue_->counts().failures), ElementsAre(Pair("unreachable", 5U)));
   EXPECT_EQ(Take(), Name(1));
   EXPECT_EQ(upload_.attempt(), 6U);
   EXPECT_TRUE(Loaded(1).ok());
@@ -146,7 +146,7 @@ TEST_F(ArchiveQueueTest, ADumpThatIsRefusedIsPutAside) {
   EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_WAITING);
   EXPECT_EQ(StateOf(1).problem(), "refused: Cannot parse input");
   EXPECT_TRUE(IsProtected(1));
-  EXPECT_THAT(queue_->counts().failures, ElementsAre(Pair("refused", 2U)));
+  EXPECT_THAT(Counted(queue_->counts().failures), ElementsAre(Pair("refused", 2U)));
 }
 
 TEST_F(ArchiveQueueTest, WhereAllAreRefusedEachWaitsLongerAndLonger) {
@@ -177,7 +177,7 @@ TEST_F(ArchiveQueueTest, DumpsWithNothingToLoadAreGivenUp) {
   EXPECT_EQ(StateOf(1).state(), v1::ArchiveState::STATE_LOST);
   EXPECT_EQ(StateOf(1).problem(), "unreadable: bad?[2J?");
   EXPECT_FALSE(IsProtected(1));
-  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("unreadable", 1U)));
+  EXPECT_THAT(Counted(queue_->counts().lost), ElementsAre(Pair("unreadable", 1U)));
 }
 
 TEST_F(ArchiveQueueTest, GivenUpAfterHours) {
@@ -193,7 +193,7 @@ TEST_F(ArchiveQueueTest, GivenUpAfterHours) {
   queue_->Tick();
   EXPECT_FALSE(IsProtected(1));
   EXPECT_THAT(StateOf(1).problem(), HasSubstr("given up after 2 h: denied: wrong password"));
-  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("gave_up", 1U)));
+  EXPECT_THAT(Counted(queue_->counts().lost), ElementsAre(Pair("gave_up", 1U)));
 }
 
 TEST_F(ArchiveQueueTest, BeyondItsBoundsTheOldestLoseTheirProtection) {
@@ -213,7 +213,7 @@ TEST_F(ArchiveQueueTest, BeyondItsBoundsTheOldestLoseTheirProtection) {
   EXPECT_FALSE(IsProtected(4)) << "by bytes";
   EXPECT_TRUE(IsProtected(5));
   EXPECT_EQ(queue_->waiting().bytes, 2 * kMiB);
-  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("max_waiting", 4U)));
+  EXPECT_THAT(Counted(queue_->counts().lost), ElementsAre(Pair("max_waiting", 4U)));
   // One that was taken before is loaded all the same.
   EXPECT_TRUE(Loaded(4).ok());
   EXPECT_EQ(StateOf(4).state(), v1::ArchiveState::STATE_LOADED);
@@ -228,19 +228,19 @@ TEST_F(ArchiveQueueTest, QuotasTakeWhatWaitsLast) {
   retention_->Enforce();
   EXPECT_EQ(retention_->Find(Name(2)), nullptr);
   EXPECT_TRUE(IsProtected(1));
-  EXPECT_THAT(queue_->counts().lost, IsEmpty());
+  EXPECT_THAT(Counted(queue_->counts().lost), IsEmpty());
   // Recording continues where nothing else is left, and it is counted.
   retention_->SetLimits({.total = kMiB / 2});
   EXPECT_FALSE(retention_->Enforce().over_total);
   EXPECT_EQ(retention_->Find(Name(1)), nullptr);
-  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("max_total", 1U)));
+  EXPECT_THAT(Counted(queue_->counts().lost), ElementsAre(Pair("max_total", 1U)));
   EXPECT_EQ(queue_->waiting().dumps, 0U);
 }
 
 TEST_F(ArchiveQueueTest, RemovalByTheOwnerIsCounted) {
   Finish(1);
   retention_->Remove(Name(1), "request", nullptr);
-  EXPECT_THAT(queue_->counts().lost, ElementsAre(Pair("request", 1U)));
+  EXPECT_THAT(Counted(queue_->counts().lost), ElementsAre(Pair("request", 1U)));
   EXPECT_EQ(Take(), "");
   EXPECT_EQ(Failed(1, v1::ArchiveFailed::REASON_FETCH).code(), StatusCode::kNotFound);
 }

@@ -236,7 +236,7 @@ TEST_F(ArchiveRequestTest, AFullQueueRefusesAndLosesNothing) {
   const Status full = AskIds({"s4", "s5"});
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(full.message(), HasSubstr("archive.max_waiting"));
-  EXPECT_THAT(queue_->counts().lost, IsEmpty());
+  EXPECT_THAT(Counted(queue_->counts().lost), IsEmpty());
   config_.archive_max_waiting_mb = 4;
   Configure();
   Finish(6, 2 * kMiB);

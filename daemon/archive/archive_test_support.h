@@ -21,6 +21,13 @@ inline constexpr pid_t kCompanion = 4711;
 // Dumps are names and sizes only: nothing here reads one.
 inline std::string Name(int number) { return fmt::format("PROF_{:06}_20261121102319555_FFLQEJLNBPGEGPGC", number); }
 
+// Those that are not 0.
+template <class Counts>
+Counts Counted(Counts counts) {
+  std::erase_if(counts, [](const auto& entry) { return entry.second == 0; });
+  return counts;
+}
+
 class ArchiveQueueTest : public ::testing::Test {
  protected:
   ArchiveQueueTest() : root_(std::move(DumpRoot::Open(tmp_ / "root")).value()) {
