@@ -22,10 +22,11 @@ constexpr MetricId kDdrUsed = MetricByName("atlas_npu_ddr_used_bytes");
 // In this order they are visited.
 constexpr std::array kGauges = {kClock, kRated, kTemperature, kPower, kThrottle, kMemorySize, kMemoryUsed, kDdrSize, kDdrUsed};
 
-constexpr MetricId kPauseFrames = MetricByName("atlas_npu_network_pfc_frames_total");
+std::string PriorityOf(const SeriesValue& series) {
+  return fmt::format("{} {}", LabelOf(series, "direction"), LabelOf(series, "priority"));
+}
 
-// Counters; all series of a metric and device, or of a link, together: of pause frames those of the direction and
-// priority that has most. The host's are shares of time.
+// Counters; all series of a metric and device, or of a link, together. The host's are shares of time.
 struct Counter {
   MetricId metric;
   double NpuFacts::*of_device = nullptr;
@@ -33,6 +34,7 @@ struct Counter {
   std::string_view label = {};  // one that a series has; empty: any
   std::string_view value = {};
   double LinkFacts::*of_link = nullptr;
+  std::string (*most_of)(const SeriesValue&) = nullptr;  // of the parts that it distinguishes the one with most
 };
 constexpr MetricId kPressure = MetricByName("atlas_host_pressure_waiting_seconds_total");
 constexpr auto kCounters = std::to_array<Counter>({
@@ -42,7 +44,7 @@ constexpr auto kCounters = std::to_array<Counter>({
     {.metric = MetricByName("atlas_npu_ub_retries_total"), .of_link = &LinkFacts::retries},
     {.metric = MetricByName("atlas_npu_ub_crc_errors_total"), .of_link = &LinkFacts::crc_errors},
     {MetricByName("atlas_npu_roce_retransmits_total"), &NpuFacts::roce_retransmits},
-    {kPauseFrames, &NpuFacts::pfc_frames},
+    {.metric = MetricByName("atlas_npu_network_pfc_frames_total"), .of_device = &NpuFacts::pfc_frames, .most_of = PriorityOf},
     {MetricByName("atlas_npu_network_fcs_errors_total"), &NpuFacts::port_errors},
     {kPressure, nullptr, &HostFacts::cpu_waiting, "resource", "cpu"},
     {kPressure, nullptr, &HostFacts::memory_waiting, "resource", "memory"},
@@ -71,7 +73,7 @@ void TakeValue(const SeriesValue& series, NpuFacts* device) {
 }
 
 std::string PartOf(const SeriesValue& series, const Counter& counter) {
-  if (counter.metric == kPauseFrames) return fmt::format("{} {}", LabelOf(series, "direction"), LabelOf(series, "priority"));
+  if (counter.most_of != nullptr) return counter.most_of(series);
   if (counter.of_link == nullptr) return "";
   const std::string_view link = LabelOf(series, "link");
   return link.empty() ? fmt::format("Unified Bus port {} of die {}", LabelOf(series, "port"), LabelOf(series, "udie"))
