@@ -1,4 +1,4 @@
-// Owning pointers for OpenSSL's objects, and reading keys. Header only: who includes it links libcrypto (and libssl).
+// Owning pointers for OpenSSL's objects, and reading keys. Header only: a library that includes it links libcrypto (and libssl).
 #pragma once
 
 #include <openssl/bio.h>

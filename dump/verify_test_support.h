@@ -84,9 +84,9 @@ class VerifyTest : public testing::Test {
     return made;
   }
 
-  // host_sys_cpu.data at 100 Hz: the readings of 200 instants, each so many periods late. `readings` is what the
+  // host_sys_cpu.data at 100 Hz: samples of 200 instants, each so many periods late. `readings` is what the
   // collector says of itself.
-  void WriteHost(const std::function<double(int)>& late, uint64_t readings, uint64_t told_late = 0) {
+  void WriteHost(const std::function<double(int)>& late, uint64_t readings, uint64_t reported_late = 0) {
     uint64_t records = 0;
     for (int i = 0; i < 200; ++i) {
       const double periods = late(i);
@@ -100,9 +100,9 @@ class VerifyTest : public testing::Test {
     channel.hz_effective = 100;
     channel.records = records;
     channel.readings = readings;
-    if (told_late == 0) return;
-    channel.AddGap({kStartNs + 1000 * kNsPerMs, told_late, LossReason::kLate, kStartNs});
-    channel.AddLoss(LossReason::kLate, told_late, 0, kStartNs);
+    if (reported_late == 0) return;
+    channel.AddGap({kStartNs + 1000 * kNsPerMs, reported_late, LossReason::kLate, kStartNs});
+    channel.AddLoss(LossReason::kLate, reported_late, 0, kStartNs);
   }
 
   void Finish(int instants) {

@@ -46,7 +46,7 @@ class InstrEmitter final : public Emitter {
   size_t BytesPerTick() const override { return abi::InstrRecordSize(core_); }
 
  private:
-  // Counted from the beginning of time; in the record are the low 12 bits.
+  // Counted from the scenario's start; the record has the low 12 bits.
   FieldBlock Cycles(const Tick& tick, uint64_t timestamp) const {
     const uint64_t cube = Busy(kCubeBusy, tick), vector = Busy(kVectorBusy, tick);
     FieldBlock block;

@@ -74,7 +74,7 @@ void InChild() RELEASE(g_process.mutex) {
 [[gnu::constructor]] void AtLoad() {
   const MutexLock lock(g_process.mutex);
   g_process.handles_forks = ::pthread_atfork(BeforeFork, InParent, InChild) == 0;
-  SetLastError({});
+  SetLastError({});  // makes its key, under a lock as well
 }
 
 Answer FromStatus(const Status& status) {

@@ -92,7 +92,7 @@ class TwoSources(DaemonCase):
         before, fallen = self.daemon.scrape(), []
 
         def look():
-            """Bytes of the network: of a counter that DCMI has fed only its readings count, one in 10 s."""
+            """Bytes of the network: a counter from DCMI changes with each of its samples only, every 10 s."""
             nonlocal before
             now = self.daemon.scrape()
             fallen.extend((key, before[key], value) for key, value in now.items()

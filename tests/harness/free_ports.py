@@ -8,8 +8,8 @@ from text_files import read_text
 
 
 def free_ports(count):
-    """Ports that are free now. They lie below those that the kernel gives to connections and to listeners without a port, so
-    that none of these takes one before its server has started."""
+    """Ports that are free now. They are below those that the kernel gives to connections and to listeners without a port, so
+    that neither has one by the time its server starts."""
     first = int(read_text("/proc/sys/net/ipv4/ip_local_port_range").split()[0])
     ports = []
     with contextlib.ExitStack() as stack:

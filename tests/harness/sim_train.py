@@ -61,8 +61,7 @@ class SimTrain:
         return eventually(pids, seconds=30, what=f"{ranks} ranks are attached")
 
     def until_written(self, ranks, time_ns):
-        """Waits until the truth of these ranks has all that they did up to this time of raw_ns(): a step that began later has
-        been written, too."""
+        """Waits until the ranks' truth is complete up to this time of raw_ns(): it has a step that began later."""
         def written():
             return all(step["begin_ns"] > time_ns for rank in ranks for step in self.truth(rank, "step")[-1:] or [{"begin_ns": 0}])
         eventually(written, seconds=60, what=f"the truth has a step that began after {time_ns}", every=0.1)
