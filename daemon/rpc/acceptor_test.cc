@@ -18,17 +18,19 @@
 namespace profd {
 namespace {
 
-class AcceptorTest : public ::testing::Test, protected Acceptor::Handler {
+struct FirstConnection final : Acceptor::Handler {
+  void Adopt(int fd) override { accepted.set_value(fd); }
+  bool Rest() override { return true; }
+  std::promise<int> accepted;
+};
+
+class AcceptorTest : public ::testing::Test {
  protected:
   AcceptorTest() {
     options_.socket_path = tmp_ / "s";
-    acceptor_ = Acceptor::Listen(options_, *this, &warning_).value();
+    acceptor_ = Acceptor::Listen(options_, server_, &warning_).value();
     acceptor_->Start();
   }
-
-  // Acceptor::Handler:
-  void Adopt(int fd) override { accepted_.set_value(fd); }
-  bool Rest() override { return true; }
 
   UniqueFd Connect() {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -42,13 +44,13 @@ class AcceptorTest : public ::testing::Test, protected Acceptor::Handler {
   TempDir tmp_;
   AcceptorOptions options_;
   std::string warning_;
-  std::promise<int> accepted_;
-  std::unique_ptr<Acceptor> acceptor_;
+  FirstConnection server_;
+  std::unique_ptr<Acceptor> acceptor_;  // its thread calls the server until it is destroyed
 };
 
 TEST_F(AcceptorTest, TheCallerIsTakenFromTheKernel) {
   UniqueFd client = Connect();
-  UniqueFd server(accepted_.get_future().get());
+  UniqueFd server(server_.accepted.get_future().get());
   std::optional<Peer> peer = acceptor_->Identify(fmt::format("fd:{}", server.get()));
   ASSERT_TRUE(peer.has_value());
   EXPECT_EQ(peer->pid, ::getpid());
@@ -78,7 +80,7 @@ TEST_F(AcceptorTest, ASocketThatWasRemovedIsBoundAgain) {
 // While the daemon ends its sessions, calls on open connections go on.
 TEST_F(AcceptorTest, AfterStopCallersAreStillKnown) {
   UniqueFd client = Connect();
-  UniqueFd server(accepted_.get_future().get());
+  UniqueFd server(server_.accepted.get_future().get());
   acceptor_->Stop();
   EXPECT_NE(::access(options_.socket_path.c_str(), F_OK), 0);
   EXPECT_FALSE(Connect().valid());
@@ -128,7 +130,7 @@ TEST(AcceptorQuietTest, ReportsWhenNoDaemonIsThere) {
 
 TEST_F(AcceptorTest, ASocketThatAnswersIsNotTakenOver) {
   std::string warning;
-  auto second = Acceptor::Listen(options_, *this, &warning);
+  auto second = Acceptor::Listen(options_, server_, &warning);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.status().code(), StatusCode::kAlreadyExists);
 }
