@@ -88,6 +88,18 @@ inline bool NextLine(std::string_view* rest, std::string_view* line) { return Ne
 // The last part of a path.
 inline std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// "/a" of "/a//"; "/" stays.
+inline std::string_view WithoutLastSlashes(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return path;
+}
+
+// False for "/a/", "/a/." and "/a/..", which are directories by their spelling.
+inline bool EndsWithName(std::string_view path) {
+  const std::string_view last = BaseName(path);
+  return !last.empty() && last != "." && last != "..";
+}
+
 inline std::string_view Trim(std::string_view text) {
   size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};

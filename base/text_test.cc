@@ -21,6 +21,14 @@ TEST(Text, NumberMustBeTheCompleteText) {
   EXPECT_FALSE(ParseNumber("", &value));
 }
 
+TEST(Text, EndsOfPaths) {
+  EXPECT_EQ(WithoutLastSlashes("/a/b//"), "/a/b");
+  EXPECT_EQ(WithoutLastSlashes("//"), "/");
+  EXPECT_EQ(WithoutLastSlashes(""), "");
+  for (const char* name : {"/a", "a", "/a/..b", "/a/..."}) EXPECT_TRUE(EndsWithName(name)) << name;
+  for (const char* none : {"", "/", "/a/", "/a/.", "/a/..", ".."}) EXPECT_FALSE(EndsWithName(none)) << none;
+}
+
 TEST(Text, TokensAndLines) {
   std::string_view rest = "a  b\nc d";
   std::string_view line;

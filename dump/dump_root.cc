@@ -115,11 +115,9 @@ Status CheckVolume(const std::string& path, uint64_t volume) {
 }
 
 Result<DumpRoot> DumpRoot::Open(const std::string& path_in) {
-  std::string path = path_in;
   // A trailing slash would follow a link in spite of O_NOFOLLOW.
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  std::string_view last = BaseName(path);
-  if (last.empty() || last == "." || last == "..") {
+  const std::string path(WithoutLastSlashes(path_in));
+  if (!EndsWithName(path)) {
     return InvalidArgument(fmt::format("'{}' cannot be a dump root", path_in));
   }
   RETURN_IF_ERROR(MakeParents(path));
@@ -135,8 +133,7 @@ Result<DumpRoot> DumpRoot::Open(const std::string& path_in) {
 }
 
 Result<DumpRoot> DumpRoot::Attach(const std::string& path_in) {
-  std::string path = path_in;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::string path(WithoutLastSlashes(path_in));
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     // A link shows as ELOOP, or as ENOTDIR because of O_DIRECTORY.

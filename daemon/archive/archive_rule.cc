@@ -46,6 +46,16 @@ std::string_view FaultOfRule(std::string_view rule) {
   return "must be all, sessions, recorder, sampling, job=PATTERN or label=PATTERN";
 }
 
+// "db", "db:8123", "[::1]:8123".
+bool IsHostAndPort(std::string_view text) {
+  // Of a bracket that is not closed: nothing.
+  const size_t end = text.starts_with('[') ? text.find(']') + 1 : std::min(text.find(':'), text.size());
+  const std::string_view host = text.substr(0, end);
+  const std::string_view rest = text.substr(end);
+  uint16_t port = 0;
+  return !host.empty() && host != "[]" && (rest.empty() || (rest.front() == ':' && ParseNumber(rest.substr(1), &port) && port != 0));
+}
+
 // What profctl reads in full (client/clickhouse/url.h); here that there is a host and a database, and no secret.
 std::string_view FaultOfAddress(std::string_view text) {
   constexpr std::string_view kShape = "must be clickhouse://HOST[:PORT]/DATABASE, or clickhouses:// over TLS";
@@ -67,6 +77,7 @@ std::string_view FaultOfAddress(std::string_view text) {
   const auto is_name = [](char c) { return IsLetterOrDigit(c) || c == '_'; };
   const bool plain = std::ranges::all_of(authority, [](unsigned char c) { return c > ' ' && c < 0x7f; });
   if (!plain || authority.empty() || authority.back() == '@' || database.empty()) return kShape;
+  if (!IsHostAndPort(authority.substr(authority.rfind('@') + 1))) return "must have HOST or HOST:PORT before its database, with a port of 1..65535";
   if (!std::ranges::all_of(database, is_name)) {
     return "must end with the name of a database, of letters, digits and '_'; archive.run is the run's";
   }

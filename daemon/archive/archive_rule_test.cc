@@ -81,13 +81,20 @@ TEST(ArchiveRuleTest, EveryProblemIsListed) {
 
 TEST(ArchiveRuleTest, Addresses) {
   DaemonConfig config;
-  for (const char* good : {"clickhouse://db/profiles", "clickhouses://loader@db.example.com:8443/p_1", "clickhouse://[::1]:8123/profiles"}) {
+  for (const char* good : {"clickhouse://db/profiles", "clickhouses://loader@db.example.com:8443/p_1", "clickhouse://[::1]:8123/profiles",
+                           "clickhouse://[::1]/profiles", "clickhouses://loader@db:65535/profiles"}) {
     config.archive_to = good;
     EXPECT_THAT(ProblemsOf(config), IsEmpty()) << good;
   }
   for (const char* bad : {"clickhouse://", "clickhouse:///x", "clickhouse://db/", "clickhouse://user@/x", "clickhouse://db/a/run", "clickhouse://d b/x"}) {
     config.archive_to = bad;
     EXPECT_THAT(ProblemsOf(config), ElementsAre(HasSubstr("archive.to"))) << bad;
+  }
+  // As profctl, which would be the first to find it.
+  for (const char* bad : {"clickhouse://db:99999/x", "clickhouse://db:0/x", "clickhouse://db:/x", "clickhouse://u@db:http/x", "clickhouse://:8123/x",
+                          "clickhouse://::1/x", "clickhouse://[::1/x", "clickhouse://[::1]8123/x", "clickhouse://[::1]:65536/x", "clickhouse://[]:8123/x"}) {
+    config.archive_to = bad;
+    EXPECT_THAT(ProblemsOf(config), ElementsAre(HasSubstr("a port of 1..65535"))) << bad;
   }
   config.archive_to = "clickhouse://loader:secret@db/x";
   EXPECT_THAT(ProblemsOf(config), ElementsAre(::testing::AllOf(HasSubstr("password"), ::testing::Not(HasSubstr("secret")))));

@@ -180,6 +180,12 @@ void CheckSampling(const DaemonConfig& config, std::vector<std::string>* problem
   }
 }
 
+// An absolute path that ends with a name. `what`: as messages call it.
+void CheckName(std::string_view key, std::string_view path, std::string_view what, std::vector<std::string>* problems) {
+  if (!path.starts_with('/') || EndsWithName(path)) return;
+  problems->push_back(fmt::format("{} = \"{}\" must end with the name of a {}", key, path, what));
+}
+
 // Of the sockets profd listens at: an address has space for so much, and the 0 behind it.
 void CheckSocketLengths(const DaemonConfig& config, std::vector<std::string>* problems) {
   static constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
@@ -207,7 +213,11 @@ void CheckPaths(const DaemonConfig& config, std::vector<std::string>* problems) 
     problems->push_back(fmt::format("daemon.attach_socket = \"{}\" must be another path than daemon.socket",
                                     config.attach_socket));
   }
+  CheckName("daemon.socket", config.socket, "socket", problems);
+  CheckName("daemon.attach_socket", config.attach_socket, "socket", problems);
   CheckSocketLengths(config, problems);
+  CheckName("dump.root", WithoutLastSlashes(config.dump_root), "directory", problems);
+  CheckName("dump.state_dir", WithoutLastSlashes(config.state_dir), "directory", problems);
   absolute("dump.root", config.dump_root, false);
   absolute("dump.state_dir", config.state_dir, true);
   absolute("driver.hal_library", config.hal_library, true);

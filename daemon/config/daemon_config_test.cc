@@ -261,6 +261,23 @@ TEST(DaemonConfig, TheTwoSocketsDiffer) {
                                               "than daemon.socket"));
 }
 
+// bind refuses the name of a directory, and no dump root is "/".
+TEST(DaemonConfig, PathsThatEndWithoutANameAreRefused) {
+  DaemonConfig config;
+  config.socket = "/run/profd/";
+  config.attach_socket = "/run/profd/..";
+  config.dump_root = "/";
+  config.state_dir = "//";
+  EXPECT_THAT(ProblemsOf(config), ElementsAre("daemon.socket = \"/run/profd/\" must end with the name of a socket",
+                                              "daemon.attach_socket = \"/run/profd/..\" must end with the name of a socket",
+                                              "dump.root = \"/\" must end with the name of a directory",
+                                              "dump.state_dir = \"/\" must end with the name of a directory"));
+  config = DaemonConfig();
+  config.dump_root = "/var/lib/profd//";
+  config.state_dir = "/var/lib/state/";
+  EXPECT_THAT(ProblemsOf(config), IsEmpty());
+}
+
 // unix(7): sun_path has 108 bytes, the last of which is 0.
 TEST(DaemonConfig, PathsThatNoSocketCanHaveAreRefused) {
   const auto path = [](size_t bytes) { return "/" + std::string(bytes - 1, 's'); };
