@@ -24,6 +24,7 @@
 #include "daemon/app.h"
 #include "daemon/config/daemon_config.h"
 #include "daemon/push/push_config.h"
+#include "daemon/rpc/acceptor.h"
 #include "daemon/rpc/call_limits.h"
 #include "daemon/rpc/tls_files.h"
 #include "daemon/web/web_server.h"
@@ -109,7 +110,8 @@ void ApplyCompat(const Flags& flags, DaemonConfig* config) {
   names.emplace_back(kCompat);
 }
 
-Result<DaemonConfig> LoadConfig(const Flags& flags) {
+// `*warnings`: of what profd can serve with, all the same.
+Result<DaemonConfig> LoadConfig(const Flags& flags, std::vector<std::string>* warnings) {
   std::vector<std::string> problems;
   DaemonConfig config;
   ConfigPlaces places;
@@ -153,6 +155,8 @@ Result<DaemonConfig> LoadConfig(const Flags& flags) {
     }
   }
   if (!problems.empty()) return InvalidArgument(fmt::format("{}", fmt::join(problems, "\n")));
+  *warnings = UnknownAccounts(config);
+  AddPlaces(places, warnings);
   return config;
 }
 
@@ -220,8 +224,13 @@ std::optional<std::string> Printed(const Flags& flags) {
   return std::nullopt;
 }
 
-int Serve(const Flags& flags, const DaemonConfig& config) {
+void LogWarnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) log::Warning("configuration", {{"problem", warning}});
+}
+
+int Serve(const Flags& flags, const DaemonConfig& config, const std::vector<std::string>& warnings) {
   log::Setup(LevelOf(config.log_level), LogsToJournal());
+  LogWarnings(warnings);
   if (flags.simulate) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread runs yet
     ::setenv("PROFD_SIM_SCENARIO", flags.scenario.c_str(), 1);
@@ -233,8 +242,10 @@ int Serve(const Flags& flags, const DaemonConfig& config) {
   options.simulated = flags.simulate;
   options.simulator_only = flags.simulate && !flags.hal_library && !flags.dcmi_library;
   options.reload = [flags]() -> Result<DaemonConfig> {
-    Result<DaemonConfig> fresh = LoadConfig(flags);
+    std::vector<std::string> warnings_now;
+    Result<DaemonConfig> fresh = LoadConfig(flags, &warnings_now);
     if (fresh.ok()) log::Setup(LevelOf(fresh->log_level), false);
+    LogWarnings(warnings_now);
     return fresh;
   };
   return App(std::move(options)).Run().ok() ? 0 : 1;
@@ -257,16 +268,18 @@ int RunDaemon(int argc, char** argv) {
     fmt::print("{}", *text);
     return 0;
   }
-  Result<DaemonConfig> config = LoadConfig(flags);
+  std::vector<std::string> warnings;
+  Result<DaemonConfig> config = LoadConfig(flags, &warnings);
   if (!config.ok()) {
     fmt::print(stderr, "{}\n", config.status().message());
     return 2;
   }
   if (flags.check_config) {
+    for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
     fmt::print("configuration ok\n");
     return 0;
   }
-  return Serve(flags, *config);
+  return Serve(flags, *config, warnings);
 }
 
 }  // namespace profd

@@ -378,7 +378,7 @@ std::string ConfigReference() {
   std::string text =
       "# Configuration\n\nPrinted by `profd --print-config-reference`; do not edit.\n\n"
       "`/etc/profd/profd.toml`, or the file named by `--config`. Flags win over the file. "
-      "`profd --check-config` lists every problem at once.\n\n"
+      "`profd --check-config` lists every problem at once, and warns of groups and users that the machine does not have.\n\n"
       "| key | value | default | reload | meaning |\n|---|---|---|---|---|\n";
   for (const Key& key : kKeys) {
     text += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", Describe(key), Range(key),

@@ -1,6 +1,7 @@
 #include "daemon/rpc/acceptor.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -227,6 +228,21 @@ AcceptorOptions AcceptorOptionsOf(const DaemonConfig& config) {
   // While nothing is archived, that user is one as all others.
   return {config.socket, config.socket_group, config.admin_group, static_cast<int>(config.max_connections),
           config.archive_to.empty() ? "" : config.archive_user};
+}
+
+std::vector<std::string> UnknownAccounts(const DaemonConfig& config) {
+  const AcceptorOptions options = AcceptorOptionsOf(config);
+  std::vector<std::string> unknown;
+  const auto check = [&unknown](std::string_view key, std::string_view kind, const std::string& name, bool known, std::string_view follows) {
+    if (!name.empty() && !known) unknown.push_back(fmt::format("{}: no {} {}: {}", key, kind, name, follows));
+  };
+  check("daemon.socket_group", "group", options.socket_group, GroupId(options.socket_group).has_value(),
+        "only root and profd's own user can connect");
+  check("daemon.admin_group", "group", options.admin_group, GroupId(options.admin_group).has_value(),
+        "only root and profd's own user are administrators");
+  check("archive.user", "user", options.archive_user, UserId(options.archive_user).has_value(),
+        "profd-archive.service cannot fetch dumps");
+  return unknown;
 }
 
 }  // namespace profd

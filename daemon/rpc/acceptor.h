@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -29,6 +30,9 @@ struct AcceptorOptions {
 
 AcceptorOptions AcceptorOptionsOf(const DaemonConfig& config);
 
+// Each group and user of the configuration that this machine does not have, by its key, and what follows.
+std::vector<std::string> UnknownAccounts(const DaemonConfig& config);
+
 class Acceptor {
  public:
   // What becomes of the connections. On the acceptor's thread; outlives the acceptor.
@@ -43,8 +47,7 @@ class Acceptor {
     ~Handler() = default;
   };
 
-  // Binds at once; a socket file left behind by a dead daemon is replaced, one that answers is an
-  // error. A warning (no group of that name) goes to `*warning`.
+  // Binds at once; as ListenUnix.
   static Result<std::unique_ptr<Acceptor>> Listen(const AcceptorOptions& options, Handler& handler,
                                                   std::string* warning);
   // Begins to accept; connections made since Listen have been waiting.

@@ -128,6 +128,29 @@ TEST(AcceptorQuietTest, ReportsWhenNoDaemonIsThere) {
   EXPECT_FALSE(server.asked_while_open);
 }
 
+TEST(UnknownAccountsTest, EachIsNamedByItsKey) {
+  DaemonConfig config;
+  config.socket_group = "no-such-group-1";
+  config.admin_group = "no-such-group-2";
+  config.archive_user = "no-such-user";
+  const std::vector<std::string> unknown = UnknownAccounts(config);
+  ASSERT_EQ(unknown.size(), 2U) << "nothing is archived";
+  EXPECT_EQ(unknown[0], "daemon.socket_group: no group no-such-group-1: only root and profd's own user can connect");
+  EXPECT_EQ(unknown[1], "daemon.admin_group: no group no-such-group-2: only root and profd's own user are administrators");
+  config.archive_to = "clickhouse://db/profiles";
+  ASSERT_EQ(UnknownAccounts(config).size(), 3U);
+  EXPECT_EQ(UnknownAccounts(config)[2], "archive.user: no user no-such-user: profd-archive.service cannot fetch dumps");
+}
+
+TEST(UnknownAccountsTest, WhatTheMachineHasAndWhatIsNotSetIsNotReported) {
+  DaemonConfig config;
+  config.socket_group = "root";
+  config.admin_group = "";
+  config.archive_to = "clickhouse://db/profiles";
+  config.archive_user = "0";
+  EXPECT_EQ(UnknownAccounts(config), std::vector<std::string>());
+}
+
 TEST_F(AcceptorTest, ASocketThatAnswersIsNotTakenOver) {
   std::string warning;
   auto second = Acceptor::Listen(options_, server_, &warning);

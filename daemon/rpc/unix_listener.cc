@@ -99,13 +99,9 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
     return Status::FromErrno(errno, "bind " + options.path);
   }
   mode_t mode = 0600;
-  if (!options.group.empty()) {
-    std::optional<gid_t> group = GroupId(options.group);
-    if (!group) {
-      *warning = fmt::format("no group {}: ", options.group);
-      *warning += ::geteuid() == 0 ? "only root can connect"
-                                   : fmt::format("only root and uid {} can connect", ::geteuid());
-    } else if (::chown(options.path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+  // UnknownAccounts reports a group that there is not.
+  if (const std::optional<gid_t> group = GroupId(options.group)) {
+    if (::chown(options.path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
       *warning = fmt::format("cannot give {} to group {}: {}", options.path,
                              options.group, std::generic_category().message(errno));
     } else {

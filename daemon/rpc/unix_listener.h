@@ -22,7 +22,7 @@ struct UnixListenerOptions {
 };
 
 // Binds and listens, non-blocking. A socket file left behind by a dead daemon is replaced, one that
-// answers is an error. A warning (no group of that name) goes to `*warning`.
+// answers is an error. Why its group may not connect goes to `*warning`; not that there is no such group.
 Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* warning);
 
 // The same, and that its file stays: a cleaner of temporary files may remove it, or another process replace it. One thread

@@ -77,6 +77,21 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(answer.stderr.count("tls.listen"), 1, answer.stderr)
         self.assertEqual(answer.stderr.count("tls.users"), 1, answer.stderr)
 
+    def test_check_config_warns_of_accounts_that_are_not_there(self):
+        """They may be made later: no reason to refuse the file."""
+        answer = self.check('[daemon]\nsocket_group = "no-such-1"\nadmin_group = "no-such-2"\n'
+                            '[archive]\nto = "clickhouse://db/profiles"\nuser = "no-such-3"\n')
+        self.assertEqual((answer.returncode, answer.stdout), (0, "configuration ok\n"))
+        for line, key, name in ((2, "daemon.socket_group", "group no-such-1"), (3, "daemon.admin_group", "group no-such-2"),
+                                (6, "archive.user", "user no-such-3")):
+            self.assertIn(f"warning: {self.path}:{line}: {key}: no {name}: ", answer.stderr)
+
+    def test_check_config_refuses_what_fails_at_the_start(self):
+        for text in ('[archive]\nto = "clickhouse://db:99999/profiles"\n', '[daemon]\nsocket = "/run/profd/"\n', '[dump]\nroot = "/"\n'):
+            answer = self.check(text)
+            self.assertEqual(answer.returncode, 2, text)
+            self.assertIn(f"{self.path}:2: ", answer.stderr)
+
     def test_check_config_of_good_and_broken_files(self):
         self.assertEqual(self.check("").returncode, 0)
         self.assertEqual(self.check("[limits]\nmax_sessions = 7\n").returncode, 0)
@@ -201,10 +216,14 @@ class Socket(unittest.TestCase):
             daemon.dispose()
 
     def test_group_that_does_not_exist(self):
-        config = {"daemon": {"socket_group": "no-such-group-here"}}
+        config = {"daemon": {"socket_group": "no-such-group-here", "admin_group": "nor-this-one"}}
         with Daemon("devices = 1\n", config=config) as daemon:
             self.assertEqual(os.stat(daemon.socket).st_mode & 0o777, 0o600)
-            self.assertIn("no-such-group-here", daemon.log())
+            for key, name in (("daemon.socket_group", "no-such-group-here"), ("daemon.admin_group", "nor-this-one")):
+                self.assertEqual(daemon.log().count(f"{key}: no group {name}"), 1)
+            daemon.write_config({"daemon": {"admin_group": "another-one"}})
+            daemon.process.send_signal(signal.SIGHUP)
+            eventually(lambda: "daemon.admin_group: no group another-one" in daemon.log())
 
 
 class NoDriver(unittest.TestCase):
