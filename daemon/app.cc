@@ -168,6 +168,7 @@ void App::Impl::Configure(const DaemonConfig& fresh) {
   DCHECK_ON(*control);
   options.config = WithReloadableOf(options.config, fresh);
   const DaemonConfig& config = options.config;
+  node->Configure(config);
   session_deps->stop_deadline_ns = config.stop_deadline_s * kNsPerSecond;
   retention->SetLimits(QuotaOf(config));
   if (recorder != nullptr) recorder->Configure(config);

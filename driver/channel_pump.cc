@@ -76,6 +76,8 @@ PumpStats ChannelPump::stats() const {
 
 bool ChannelPump::IsDeviceStuck(uint32_t device) const { return core_->table->IsStuck(device); }
 
+void ChannelPump::SetRelaxedPollInterval(int64_t ns) { core_->relaxed_poll_interval_ns = ns; }
+
 void ChannelPump::CheckStuck(int64_t now_steady_ns) {
   MutexLock lock(core_->guard_mutex);
   if (core_->active != nullptr) {

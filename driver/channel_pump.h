@@ -73,6 +73,9 @@ class ChannelPump {
   PumpStats stats() const;
   bool IsDeviceStuck(uint32_t device) const;
 
+  // From the next round on.
+  void SetRelaxedPollInterval(int64_t ns);
+
   // Call it about every second with Clock::SteadyNs. Calls the sink's OnDeviceStuck.
   void CheckStuck(int64_t now_steady_ns);
 

@@ -21,8 +21,9 @@ class PumpPace {
   static constexpr size_t kLargeVisit = 128 * 1024;
 
   // `relaxed_ns` not above `interval_ns`: always at `interval_ns`.
-  PumpPace(int64_t interval_ns, int64_t relaxed_ns)
-      : interval_ns_(interval_ns), relaxed_ns_(std::max(interval_ns, relaxed_ns)) {}
+  PumpPace(int64_t interval_ns, int64_t relaxed_ns) : interval_ns_(interval_ns) { SetRelaxed(relaxed_ns); }
+
+  void SetRelaxed(int64_t relaxed_ns) { relaxed_ns_ = std::max(interval_ns_, relaxed_ns); }
 
   void BeginRound(int64_t now_ns) {
     if (in_round_) return;
@@ -44,7 +45,7 @@ class PumpPace {
 
  private:
   const int64_t interval_ns_;
-  const int64_t relaxed_ns_;
+  int64_t relaxed_ns_ = 0;
   bool in_round_ = false;
   int64_t begun_ns_ = 0;
   size_t visits_ = 0;

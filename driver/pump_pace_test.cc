@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "driver/testing/recording_sink.h"
+#include "driver/testing/scripted_hal.h"
+
 namespace profd::internal {
 namespace {
 
@@ -53,6 +58,38 @@ TEST(PumpPace, ARoundIsOverWhenEveryChannelHadItsTurn) {
   pace.EndRound(kNow, false);
   pace.BeginRound(kNow + 1);
   EXPECT_FALSE(pace.HadAll(2));
+}
+
+class MovedClock final : public Clock {
+ public:
+  int64_t MonotonicRawNs() const override { return real_.MonotonicRawNs(); }
+  int64_t SteadyNs() const override { return real_.SteadyNs() + ahead_ns; }
+  int64_t WallNs() const override { return real_.WallNs(); }
+  uint64_t CpuCounter() const override { return real_.CpuCounter(); }
+  std::atomic<int64_t> ahead_ns{0};
+
+ private:
+  SystemClock real_;
+};
+
+// Where it did not follow, the second or third piece would wait for an hour.
+TEST(ChannelPumpPace, TheLongerIntervalFollowsWhileThePumpRuns) {
+  MovedClock clock;
+  BlockPool pool(4 << 20);
+  testing::RecordingSink sink(false);
+  testing::ScriptedHal hal;
+  PumpOptions options;
+  options.poll_timeout_seconds = 0;
+  options.min_poll_interval_ns = 1000;
+  options.relaxed_poll_interval_ns = 3600 * kNsPerSecond;
+  ChannelPump pump(hal.Library(), clock, pool, sink, options);
+  pump.SetRelaxedPollInterval(2000);
+  ASSERT_TRUE(testing::StartReading(pump, 0, abi::kChannelAicore, nullptr, 1).ok());
+  for (size_t piece = 1; piece <= 20; ++piece) {
+    clock.ahead_ns += 2 * PumpPace::kHurryNs;
+    hal.Data(0, abi::kChannelAicore, testing::Bytes(8));
+    sink.WaitForBytes(8 * piece);
+  }
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ PumpWorker::PumpWorker(std::shared_ptr<PumpCore> core)
     : core_(std::move(core)),
       scratch_(core_->options.scratch_bytes),
       slots_(kWidePollSlots),
-      pace_(core_->options.min_poll_interval_ns, core_->options.relaxed_poll_interval_ns),
+      pace_(core_->options.min_poll_interval_ns, core_->relaxed_poll_interval_ns),
       error_backoff_ns_(core_->options.min_backoff_ns),
       idle_backoff_ns_(core_->options.min_backoff_ns) {}
 
@@ -127,6 +127,7 @@ void PumpWorker::Dispatch(int got) {
   // Pairs that may not be read (of a stuck device, for example) must not displace the others.
   wide_ = full && !visited.any_registered && !wide_refused_;
   if (full && visited.bytes > 0 && !pace_.HadAll(core_->table->registered())) return;
+  pace_.SetRelaxed(core_->relaxed_poll_interval_ns);
   Pause(pace_.EndRound(core_->table->NowSteadyNs(), core_->table->Watched()));
 }
 

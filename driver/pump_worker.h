@@ -37,7 +37,7 @@ class PumpWorker;
 struct PumpCore final : PumpAlarm {
   PumpCore(std::shared_ptr<const HalLibrary> library, std::shared_ptr<ChannelTable> channels,
            const PumpOptions& pump_options)
-      : hal(std::move(library)), table(std::move(channels)), options(pump_options) {}
+      : hal(std::move(library)), table(std::move(channels)), options(pump_options), relaxed_poll_interval_ns(pump_options.relaxed_poll_interval_ns) {}
 
   void HaveRead(uint32_t device, uint32_t channel) override { AddLeftovers({{device, channel}}); }
   void Wake() override;
@@ -49,6 +49,7 @@ struct PumpCore final : PumpAlarm {
   const std::shared_ptr<const HalLibrary> hal;
   const std::shared_ptr<ChannelTable> table;
   const PumpOptions options;
+  std::atomic<int64_t> relaxed_poll_interval_ns;  // at first as in `options`
   std::atomic<uint64_t> polls{0}, foreign_hits{0};
 
   CondVar wake;

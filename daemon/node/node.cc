@@ -193,6 +193,16 @@ void Node::MakeHccnReader(const DaemonConfig& config) {
   hccn_ = std::make_unique<HccnReader>(std::move(options), clock_);
 }
 
+// A dump need not notice that rounds are further apart, in time nor in what arrives at once.
+int64_t RelaxedPollIntervalNs(const DaemonConfig& config) {
+  constexpr int64_t kMsPerMegabyte = 10;
+  return std::min({config.relaxed_poll_interval_ms, config.flush_interval_ms / 4,
+                   config.queue_mb * kMsPerMegabyte, config.buffer_mb * kMsPerMegabyte}) *
+         kNsPerMs;
+}
+
+void Node::Configure(const DaemonConfig& config) { pump_->SetRelaxedPollInterval(RelaxedPollIntervalNs(config)); }
+
 void Node::StartChannels(ChannelRouter& router, const DaemonConfig& config) {
   if (hal_ == nullptr || devices_.empty()) {
     // The arbiter reads counters of the pump even on a node without devices.
@@ -200,12 +210,7 @@ void Node::StartChannels(ChannelRouter& router, const DaemonConfig& config) {
   }
   PumpOptions options;
   options.min_poll_interval_ns = config.poll_interval_ms * kNsPerMs;
-  // A dump need not notice that rounds are further apart, in time nor in what arrives at once.
-  constexpr int64_t kMsPerMegabyte = 10;
-  options.relaxed_poll_interval_ns =
-      std::min({config.relaxed_poll_interval_ms, config.flush_interval_ms / 4,
-                config.queue_mb * kMsPerMegabyte, config.buffer_mb * kMsPerMegabyte}) *
-      kNsPerMs;
+  options.relaxed_poll_interval_ns = RelaxedPollIntervalNs(config);
   options.stuck_after_ns = config.stuck_after_ms * kNsPerMs;
   pump_ = std::make_unique<ChannelPump>(hal_, clock_, *pool_, router, options);
   for (const DeviceInfo& device : devices_) {

@@ -28,6 +28,9 @@
 
 namespace profd {
 
+// driver.relaxed_poll_interval_ms, as far as what else is configured permits it.
+int64_t RelaxedPollIntervalNs(const DaemonConfig& config);
+
 class Node final : public NodeProcesses, public NodeDevices {
  public:
   // Loads the libraries and queries the driver for devices. A driver that is missing or does not
@@ -37,6 +40,8 @@ class Node final : public NodeProcesses, public NodeDevices {
 
   // Starts the pump and the devices' control threads. Once.
   void StartChannels(ChannelRouter& router, const DaemonConfig& config);
+  // After a reload, once they are started.
+  void Configure(const DaemonConfig& config);
   // Ends them; nothing reaches the router afterwards. A thread that hangs in the driver stays behind.
   void StopChannels();
 

@@ -27,5 +27,19 @@ TEST(NodeTest, WithoutTheHalOpticsNameItAsTheReason) {
   EXPECT_THAT(OpticsWithout("off").message(), HasSubstr("metrics.hccn_tool is \"off\""));
 }
 
+// dump.flush_interval_ms and dump.queue_mb follow a reload.
+TEST(NodeTest, RoundsAreNoFurtherApartThanDumpsAndMemoryPermit) {
+  DaemonConfig config;
+  config.relaxed_poll_interval_ms = 400;
+  config.flush_interval_ms = 2000;
+  EXPECT_EQ(RelaxedPollIntervalNs(config), 400 * kNsPerMs);
+  config.flush_interval_ms = 1000;
+  EXPECT_EQ(RelaxedPollIntervalNs(config), 250 * kNsPerMs);
+  config.queue_mb = 8;
+  EXPECT_EQ(RelaxedPollIntervalNs(config), 80 * kNsPerMs);
+  config.buffer_mb = 4;
+  EXPECT_EQ(RelaxedPollIntervalNs(config), 40 * kNsPerMs);
+}
+
 }  // namespace
 }  // namespace profd

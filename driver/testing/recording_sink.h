@@ -22,6 +22,9 @@ inline Status StartReading(const ChannelPump& pump, uint32_t device, uint32_t ch
 
 class RecordingSink final : public BlockSink {
  public:
+  explicit RecordingSink(bool watched = true) : watched_(watched) {}
+
+  bool Watched() const override { return watched_; }
   void OnBlock(BlockRef block) override {
     std::lock_guard lock(mutex_);
     if (keep_blocks_) blocks_.push_back(block);
@@ -89,6 +92,7 @@ class RecordingSink final : public BlockSink {
     return value;
   }
 
+  const bool watched_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool keep_blocks_ = false;
