@@ -78,6 +78,30 @@ Status CheckOneUser(const SessionTargets& targets, const std::vector<TrainingPro
       log::Quote(targets.job_id), fmt::join(uids, ", ")));
 }
 
+// Beside a job, pids narrow it; one that is none of `chosen` would make the session one of the complete node.
+Status CheckPids(const v1::SessionSpec::Target& target, const SessionTargets& targets, std::span<const TrainingProcess> chosen,
+                 std::span<const TrainingProcess> known) {
+  std::set<pid_t> narrowed;
+  for (const TrainingProcess& process : chosen) narrowed.insert(process.pid);
+  const std::string ranks = targets.ranks.empty() ? "" : fmt::format(", ranks {}", fmt::join(targets.ranks, ", "));
+  ProblemList problems;
+  size_t listed = 0;
+  for (const pid_t pid : target.pids()) {
+    if (narrowed.contains(pid) || ++listed > kMaxListed) continue;
+    std::string instead;
+    for (const TrainingProcess& process : known) {
+      if (process.pid != pid || !Visible(targets, process) || process.silent_since_ns != 0) continue;
+      if (process.job_id != targets.job_id) instead = process.job_id.empty() ? " (it belongs to none)" : fmt::format(" (it is one of job {})", process.job_id);
+    }
+    problems.Add({.field = "pids",
+                  .value = std::to_string(pid),
+                  .text = fmt::format("is none of the processes of job {}{}{}; leave {{job_id}} out, or make it a name with {{devices}} or {{all}}",
+                                      targets.job_id, ranks, instead)});
+  }
+  if (problems.empty()) return Status::Ok();
+  return {StatusCode::kNotFound, std::move(problems).Take()};
+}
+
 // Narrows by pid where the pids named are processes of the job; those of which nothing is known stay
 // for host_sys, and their owner is checked by the planner.
 void TakePids(const v1::SessionSpec::Target& target, std::vector<TrainingProcess>* chosen,
@@ -120,7 +144,7 @@ Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, con
     of_job.push_back(process);
   }
   bool by_device = target.all() || !target.devices().empty();
-  if (of_job.empty() && !targets.job_id.empty() && !by_device && target.pids().empty() && !target.follow()) {
+  if (of_job.empty() && !targets.job_id.empty() && !by_device && !target.follow()) {
     return NoSuchJob(targets, known);
   }
   if (!target.follow()) RETURN_IF_ERROR(CheckRanks(targets, of_job));
@@ -130,6 +154,7 @@ Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target, con
       return !p.rank || !targets.ranks.contains(*p.rank);
     });
   }
+  if (!targets.job_id.empty() && !by_device) RETURN_IF_ERROR(CheckPids(target, targets, chosen, known));
   if (target.pids().empty()) {
     if (Status one = CheckOneUser(targets, chosen); !one.ok()) {
       if (!by_device) return one;

@@ -37,7 +37,7 @@ struct SessionTargets {
   bool Matches(const TrainingProcess& process) const;
 };
 
-// INVALID_ARGUMENT (all problems, one per line) or NOT_FOUND with the caller's jobs. `known` is
+// INVALID_ARGUMENT (all problems, one per line) or NOT_FOUND with the caller's jobs, or with pids that are not of the job. `known` is
 // processes of all users; what does not belong to the peer does not exist for it.
 Result<SessionTargets> ResolveTargets(const v1::SessionSpec::Target& target_untrusted,
                                       const Peer& peer, std::span<const TrainingProcess> known);

@@ -8,6 +8,7 @@
 namespace profd {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -151,6 +152,31 @@ TEST_F(SessionTargetsTest, PidsNarrow) {
   ASSERT_TRUE(targets.ok()) << Problem();
   EXPECT_FALSE(targets->bound);
   EXPECT_THAT(targets->unknown_pids, ElementsAre(4711));
+}
+
+// It would become a session of the complete node.
+TEST_F(SessionTargetsTest, PidsBesideAJobAreItsProcesses) {
+  request_.mutable_target()->set_job_id("j1");
+  for (const auto& [pid, why] : {std::pair{12, "(it is one of job j2); "}, {20, "of job j1; "}, {4711, "of job j1; "}}) {
+    request_.mutable_target()->clear_pids();
+    request_.mutable_target()->add_pids(11);
+    request_.mutable_target()->add_pids(pid);
+    EXPECT_EQ(Resolve().status().code(), StatusCode::kNotFound) << pid;
+    EXPECT_THAT(Problem(), AllOf(HasSubstr("pids = " + std::to_string(pid) + ": is none of the processes of job j1"), HasSubstr(why),
+                                 Not(HasSubstr("pids = 11")), Not(HasSubstr("secret"))));
+  }
+  request_.mutable_target()->set_pids(1, 10);
+  EXPECT_THAT(Pids(), ElementsAre(10, 11));
+  request_.mutable_target()->add_ranks(1);
+  EXPECT_THAT(Problem(), HasSubstr("pids = 10: is none of the processes of job j1, ranks 1; "));
+  request_.mutable_target()->clear_ranks();
+  known_[1].job_id = "";
+  EXPECT_THAT(Problem(), HasSubstr("pids = 11: is none of the processes of job j1 (it belongs to none)"));
+  request_.mutable_target()->set_job_id("nope");
+  EXPECT_THAT(Problem(), HasSubstr("job_id = \"nope\": no process of it runs on this node"));
+  // Then it is only a name, as in `profctl run --job`.
+  request_.mutable_target()->set_all(true);
+  EXPECT_TRUE(Resolve().ok()) << Problem();
 }
 
 TEST_F(SessionTargetsTest, NothingNamedMeansNoProcess) {

@@ -189,7 +189,7 @@ class JobSessions(Calls, DaemonCase):
 
     def test_a_job_means_its_devices_and_processes(self):
         with self.workers({"rank": 0, "devices": [0]}, {"rank": 1, "devices": [2]},
-                          {"job": "other", "rank": 0, "devices": [1]}) as (first, second, _):
+                          {"job": "other", "rank": 0, "devices": [1]}) as (first, second, third):
             session = self.start(job_id="job")
             self.assertEqual(session["devices"], [0, 2])
             self.assertEqual([(p["pid"], p["rank"], p["attached"]) for p in session["processes"]],
@@ -207,6 +207,9 @@ class JobSessions(Calls, DaemonCase):
                                                   expect=INVALID_ARGUMENT))
             by_pid = self.start(job_id="job", pids=[first.pid])
             self.assertEqual(by_pid["devices"], [0])
+            text = self.start(job_id="job", pids=[third.pid, os.getpid()], expect=NOT_FOUND)
+            self.assertIn(f"pids = {third.pid}: is none of the processes of job job (it is one of job other)", text)
+            self.assertIn(f"pids = {os.getpid()}: is none of the processes of job job;", text)
             whole = self.start(job_id="job", all=True)
             self.assertEqual(whole["devices"], [0, 1, 2])
             text = self.start(job_id="nobody", expect=NOT_FOUND)
