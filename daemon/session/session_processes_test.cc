@@ -167,6 +167,19 @@ TEST_F(SessionProcessesTest, TheStepToStartAtIsReportedOnceAndCounts) {
   EXPECT_THAT(session_->events_[1], HasSubstr("2 steps"));
 }
 
+// The process was notified in step 43 and counted five from 44 on.
+TEST_F(SessionProcessesTest, TheStepsThatEndASessionAreTheFirstOnesInIt) {
+  spec_.mutable_schedule()->set_steps(5);
+  Make();
+  Begin(Dump());
+  for (int64_t step = 43; step <= 48; ++step) KeepStep(1, step, 10 * step, 10 * step + 5);
+  directory_.Report(1, {"s-1", 48, false});
+  time_.RunReady();
+  EXPECT_EQ(processes_->steps_done(), 5u);
+  ASSERT_FALSE(session_->events_.empty());
+  EXPECT_THAT(session_->events_, ::testing::Each("end: 5 steps (43..47)"));
+}
+
 TEST_F(SessionProcessesTest, StepsInTheRingAtTheStopCount) {
   Make();
   Begin(Dump());

@@ -211,7 +211,7 @@ void StepCounter::OnBegin(int64_t step) {
   if (!open_ || over_) return;
   if (begun_ && step <= *begun_) return;
   // A process that begins the step after the last one has ended that, reported or not.
-  if (steps_ != 0 && start_step_ && (by_number_ ? step >= *start_step_ + steps_ : begins_ >= steps_)) {
+  if (steps_ != 0 && (by_number_ ? step >= *start_step_ + steps_ : begins_ >= steps_)) {
     if (!by_number_) {
       ended_ = begun_;
       done_ = steps_;
@@ -234,7 +234,9 @@ void StepCounter::OnEnd(int64_t step) {
 }
 
 void StepCounter::OnLastEnd() {
-  if (!open_ || steps_ == 0) return;
+  if (!open_ || over_ || steps_ == 0) return;
+  // The process counts from when it is notified, maybe a step later than what was seen first: the numbers are not known.
+  if (done_ < steps_ && !start_step_) first_.reset();
   done_ = std::max(done_, steps_);
   over_ = true;
 }

@@ -231,6 +231,14 @@ TEST(StepCounter, TheNextBeginEndsTheLast) {
   counter.OnBegin(12);
   EXPECT_TRUE(counter.over());
   EXPECT_EQ(counter.Text(), "1 step (11..11)");
+  StepCounter from_now(std::nullopt, 2);
+  from_now.Open(std::nullopt);
+  from_now.OnBegin(5);
+  from_now.OnBegin(6);
+  EXPECT_FALSE(from_now.over());
+  from_now.OnBegin(7);
+  EXPECT_TRUE(from_now.over());
+  EXPECT_EQ(from_now.Text(), "2 steps (5..6)");
 }
 
 TEST(StepCounter, StepsFromTheFirstOnMayHaveGaps) {
@@ -287,6 +295,22 @@ TEST(StepCounter, TheProcessMaySayThatTheLastHasEnded) {
   endless.Open(std::nullopt);
   endless.OnLastEnd();
   EXPECT_FALSE(endless.over());
+}
+
+// Some of what lay between was lost: 43..48 would be six steps.
+TEST(StepCounter, StepsThatWereNotSeenHaveNoNumbers) {
+  StepCounter counter(std::nullopt, 5);
+  counter.Open(std::nullopt);
+  counter.OnBegin(43);
+  counter.OnEnd(48);
+  counter.OnLastEnd();
+  EXPECT_TRUE(counter.over());
+  EXPECT_EQ(counter.Text(), "5 steps");
+  StepCounter known(11, 3);
+  known.Open(11);
+  known.OnEnd(13);
+  known.OnLastEnd();
+  EXPECT_EQ(known.Text(), "3 steps (11..13)");
 }
 
 TEST(StepCounter, WithoutARequestItOnlyCounts) {
