@@ -29,6 +29,8 @@ constexpr int64_t kWatchSlackMs = 30'000;
 constexpr int64_t kForever = 0;
 
 constexpr int kMaxMessageBytes = 64 << 20;
+// A daemon that was away is found soon after it is back: gRPC's own limit is two minutes.
+constexpr int kMaxReconnectMs = 5'000;
 // Not more often than the daemon bears with (daemon/rpc/tls_server.cc).
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
@@ -209,6 +211,7 @@ class GrpcApi final : public ProfdApi {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
     if (!endpoint_.remote()) {
       channel_ = grpc::CreateCustomChannel("unix:" + endpoint_.socket, grpc::InsecureChannelCredentials(), arguments);
       return Status::Ok();

@@ -283,6 +283,36 @@ TEST_F(RunTest, AnExportThatFailsLeavesTheCommandsExitCode) {
   EXPECT_EQ(Shell("true", {"--export", "csv", "--no-dump"}), 2);
 }
 
+// It is away when the command exits, and once more while the dump is fetched.
+TEST_F(RunTest, ADaemonThatIsRestartedIsWaitedFor) {
+  int stops = 0;
+  const auto stop = daemon_.on_stop;
+  daemon_.on_stop = [&](const std::string& id) { return ++stops == 1 ? Unavailable("connection refused") : stop(id); };
+  v1::DumpChunk chunk;
+  chunk.set_dump_name("PROF_1");
+  chunk.set_path("host/data/x");
+  chunk.set_last(true);
+  daemon_.dump = {chunk};
+  int fetches = 0;
+  daemon_.before_stream = [&] { daemon_.stream_end = ++fetches == 1 ? FailedPrecondition("its dump is being completed") : Status::Ok(); };
+  EXPECT_EQ(Shell("exit 3", {"--output", dir_ / "here"}), 3);
+  EXPECT_EQ(std::pair(stops, fetches), std::pair(2, 2)) << err();
+  EXPECT_TRUE(Exists("here/PROF_1/host/data/x"));
+  EXPECT_NE(err().find("profd does not answer"), std::string::npos) << err();
+}
+
+TEST_F(RunTest, ADaemonThatDoesNotComeBackIsGivenUpAfterAMinute) {
+  int stops = 0;
+  daemon_.on_stop = [&](const std::string&) -> Result<v1::Session> {
+    ++stops;
+    clock_.Advance(61 * kNsPerSecond);
+    return Unavailable("connection refused");
+  };
+  EXPECT_EQ(Shell("exit 3"), 3);
+  EXPECT_EQ(stops, 2);
+  EXPECT_NE(err().find("session s1 was not seen to end"), std::string::npos) << err();
+}
+
 TEST_F(RunTest, BadOptionsRunNothing) {
   EXPECT_EQ(Shell("touch $1/ran", {"--duration", "5"}), 2);
   EXPECT_FALSE(Exists("ran"));

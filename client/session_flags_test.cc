@@ -487,7 +487,7 @@ TEST_F(SessionFlagsTest, RunBringsTheDumpToItsOutput) {
   EXPECT_EQ(ReadText(dir / "here/PROF_1/data/x"), "12345");
   EXPECT_THAT(err(), HasSubstr("output " + (dir / "here/PROF_1")));
   // A fetch that fails is said, and hides nothing.
-  daemon_.stream_end = Unavailable("gone");
+  daemon_.stream_end = Internal("gone");
   EXPECT_EQ(Run({"run", "--output", dir / "there", "--", "sh", "-c", "exit 4"}), 4);
   EXPECT_THAT(err(), HasSubstr("could not be brought"));
   EXPECT_FALSE(std::filesystem::exists(dir / "there/PROF_1"));

@@ -85,12 +85,6 @@ std::string OutputOf(const Context& context, const std::string& id) {
 // How long the daemon may be away, as while it is restarted, and its dump incomplete behind the end of the session.
 constexpr int64_t kPatienceNs = 600 * kNsPerSecond;
 
-// A second, or until `go_on` returns false.
-bool Pause(const std::function<bool()>& go_on) {
-  for (int i = 0; i < 10 && go_on(); ++i) ::poll(nullptr, 0, 100);
-  return go_on();
-}
-
 Status Interrupted() { return {StatusCode::kCancelled, "the fetch was interrupted"}; }
 
 Status WaitForEnd(const Context& context, const std::string& id, const std::function<bool()>& go_on) {
@@ -109,11 +103,16 @@ Status WaitForEnd(const Context& context, const std::string& id, const std::func
     const bool away = status.ok() || status.code() == StatusCode::kUnavailable ||
                       status.code() == StatusCode::kDeadlineExceeded || status.code() == StatusCode::kCancelled;
     if (!away || context.clock.SteadyNs() - heard_ns > kPatienceNs) return status;
-    if (!Pause(go_on)) return Interrupted();
+    if (!WaitASecond(go_on)) return Interrupted();
   }
 }
 
 }  // namespace
+
+bool WaitASecond(const std::function<bool()>& go_on) {
+  for (int i = 0; i < 10 && go_on(); ++i) ::poll(nullptr, 0, 100);
+  return go_on();
+}
 
 FetchResult FetchInto(const Context& context, const std::string& id, const std::string& out,
                       bool keep, const std::function<bool()>& go_on,
@@ -159,7 +158,7 @@ int RunFetch(const Context& context, const FetchOptions& options) {
   // "done" of the session may come before its dump is complete.
   const int64_t until_ns = context.clock.SteadyNs() + kPatienceNs;
   while (waits && fetched.status.code() == StatusCode::kFailedPrecondition && context.clock.SteadyNs() < until_ns &&
-         Pause(go_on)) {
+         WaitASecond(go_on)) {
     fetched = FetchInto(context, options.id, out, options.keep, go_on);
   }
   Status status = fetched.status;

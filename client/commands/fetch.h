@@ -40,6 +40,9 @@ FetchResult FetchInto(const Context& context, const std::string& id, const std::
                       bool keep, const std::function<bool()>& go_on,
                       const std::function<void(size_t bytes)>& received = nullptr);
 
+// Or until `go_on` returns false; what it returned last.
+bool WaitASecond(const std::function<bool()>& go_on);
+
 // Writes a finished session's dump as the calling user.
 int RunFetch(const Context& context, const FetchOptions& options);
 
