@@ -21,7 +21,7 @@ namespace {
 constexpr off_t kMaxFile = 1 << 20;
 constexpr std::string_view kWhereFrom =
     "--tls-dir DIR (ca.crt, client.crt, client.key) or --tls-ca, --tls-cert, --tls-key name the "
-    "files;\nthe node's administrator issues them (profctl tls init, docs/many-nodes.md).";
+    "files;\nthe node's administrator issues them (profctl tls init).";
 
 Status TlsProblem(std::string text) { return {StatusCode::kUnauthenticated, std::move(text)}; }
 

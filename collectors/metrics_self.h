@@ -143,7 +143,7 @@ inline constexpr auto kSelfMetrics = [] {
       {"profd_rpc_rejected_total", kCounter, kNode, "reason", "",
        "Connections and calls refused before they reached a session", "rpc"},
       {"profd_rpc_held_calls", kGauge, kNode, "call", "",
-       "Calls of clients that hold memory now, by kind (docs/configuration.md)", "rpc"},
+       "Calls of clients that hold memory now, by kind", "rpc"},
       {"profd_rpc_held_bytes", kGauge, kNode, "call", "bytes", "Memory counted for them", "rpc"},
       {"profd_rpc_refused_total", kCounter, kNode, "call,limit", "",
        "Calls, and buffers of calls, refused because of the limit of one user or of the node", "rpc"},

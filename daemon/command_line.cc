@@ -209,7 +209,7 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--print-default-config", flags.print_config,
                "Print a commented configuration file with all defaults, and exit");
   app.add_flag("--print-config-reference", flags.print_reference,
-               "Print docs/configuration.md, and exit");
+               "Print the reference of the configuration as Markdown, and exit");
   app.set_version_flag("--version", std::string("profd ") + PROFD_VERSION + " (" PROFD_ARCH ")");
   app.footer(
       "Examples:\n"

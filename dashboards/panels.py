@@ -80,5 +80,5 @@ def row(title, *panels, collapsed=False):
 
 def alerts(where, keep, **more):
     return panel("table", "Alerts", f'ALERTS{{{where},alertname=~"Atlas.*|Profd.*",alertstate="firing"}}',
-                 keep=keep, hide_value=True, description="Alerts that fire now; docs/runbook.md describes what to do.",
+                 keep=keep, hide_value=True, description="Alerts that fire now; the runbook that each links to describes what to do.",
                  **{"w": 12, **more})

@@ -80,7 +80,7 @@ std::optional<Finding> CheckRoce(const CheckInput& input) {
   finding.title = Text("The RoCE port sends again, is paused or drops", "RoCE 端口重传、被暂停或丢包");
   finding.evidence = Translate({"{:counter of the port is above its limit|counters of the port are above their limits}; the first: {}, {:.1f} on average", "端口有 {} 个计数器超过阈值；首个为 {}，平均 {:.1f}"}, Counted{seen.size()}, seen.front().series->name,
                          seen.front().mean);
-  finding.advice = {Text("Check cable, optics and the switch's port (profctl top, docs/metrics.md), and its settings of PFC and ECN.", "检查线缆、光模块和交换机端口（profctl top、docs/metrics.md），以及 PFC 和 ECN 配置。"),
+  finding.advice = {Text("Check cable, optics and the switch's port (profctl top), and its settings of PFC and ECN.", "检查线缆、光模块和交换机端口（profctl top），以及 PFC 和 ECN 配置。"),
                     Text("See retransmission and bandwidth_imbalance for what it costs.", "影响程度见 retransmission 和 bandwidth_imbalance。")};
   AddRows(seen, &finding);
   return finding;

@@ -19,7 +19,7 @@ std::optional<Answer> DidNotRun(const std::optional<Recorded>& recorded) {
   const auto& processes = recorded->running.status().processes();
   const bool ordered = std::ranges::any_of(processes, [](const v1::SessionProcess& process) { return process.has_collector(); });
   if (ordered) return std::nullopt;
-  return Open("no process of the job has attached: start it with profd's library (docs/jobs.md)");
+  return Open("no process of the job has attached: start it with libprofd (in Python profd.init())");
 }
 
 // Without what identifies a machine or user.

@@ -143,7 +143,7 @@ WebAnswer Site::MindInsight(const WebRequest& request) {
   if (!run.ok()) return ErrorOf(run.status());
   const std::string path = request.path.substr(kMindInsightPrefix.size());
   std::optional<WebAnswer> answer = AnswerAsMindInsight(path, request, **run);
-  return answer ? std::move(*answer) : ErrorAnswer(404, "not_found", "there is no such call; docs/analysis.md lists them");
+  return answer ? std::move(*answer) : ErrorAnswer(404, "not_found", "there is no such call");
 }
 
 WebAnswer Site::Answer(const WebRequest& request) {

@@ -200,7 +200,7 @@ inline const auto kKeys = std::to_array<Key>({
      "File of \"Name: value\" lines, sent as headers such as Authorization; readable by its owner only"},
     {"archive", "to", &DaemonConfig::archive_to, true,
      "ClickHouse database finished dumps are loaded into by profd-archive.service, as in "
-     "\"clickhouse://db.example.com:8123/profiles\", without a password (docs/clickhouse.md); empty = off"},
+     "\"clickhouse://db.example.com:8123/profiles\", without a password, which the environment of profd-archive.service has; empty = off"},
     {"archive", "which", &DaemonConfig::archive_which, true,
      "Which: \"all\", or \"sessions\" (that users start), \"recorder\" (the flight recorder's), \"sampling\" "
      "(scheduled recording), \"job=PATTERN\", \"label=PATTERN\""},

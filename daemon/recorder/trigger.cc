@@ -154,7 +154,7 @@ Status ParseThreshold(std::string_view name, Reader& reader, Trigger* trigger) {
   auto found = std::ranges::find(kMetrics, name, &MetricSpec::name);
   if (found == kMetrics.end()) {
     return InvalidArgument(
-        fmt::format("no metric {} (docs/metrics.md), and none of error_code, crash, step and advice",
+        fmt::format("there is no metric {} in /metrics, and it is none of error_code, crash, step and advice",
                     log::Quote(name)));
   }
   RETURN_IF_ERROR(CheckMetric(*found));

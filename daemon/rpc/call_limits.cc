@@ -89,7 +89,7 @@ Status CallLedger::State::Add(CallKind which, const User& user, bool admin, uint
   const CallSum own = found == kind.users.end() ? CallSum{} : found->second;
   auto refuse = [&](uint64_t* counter, std::string why) {
     ++*counter;
-    return ResourceExhausted(fmt::format("{}; {} (docs/configuration.md)", why, limit.advice));
+    return ResourceExhausted(fmt::format("{}; {}", why, limit.advice));
   };
   if (own.calls + calls > limit.calls_per_user) {
     return refuse(&kind.refused_user,

@@ -114,7 +114,7 @@ class Fetch final : public StrandWriter<v1::DumpChunk> {
     Result<std::vector<DumpReader::File>> files = reader->Files(FetchLimits());
     if (files.status().code() == StatusCode::kOutOfRange) {
       return ResourceExhausted(fmt::format(
-          "{}: {}; a dump that is fetched has at most {} entries with names of {} MiB (docs/configuration.md): copy "
+          "{}: {}; a dump that is fetched has at most {} entries with names of {} MiB: copy "
           "the directory itself, or remove what profd did not write",
           dump.name, files.status().message(), kMaxFetchEntries, kMaxFetchNameBytes >> 20));
     }

@@ -62,6 +62,21 @@ class Messages(unittest.TestCase):
         self.assertGreater(count, 25)
         self.assertEqual(missing, [], "no source says this")
 
+    def test_messages_name_no_document(self):
+        """No package installs docs/*.md but the runbook: what is printed or installed does not send its reader there."""
+        named, count = [], 0
+        for name in tracked("analysis", *MODULES, "systemd/profd.toml", "dashboards/grafana/*.json"):
+            if "_test." in name or not name.endswith((".cc", ".h", ".toml", ".json")):
+                continue
+            count += 1
+            # Comments of C++ are for who has the sources.
+            text = re.sub(r"(?<!:)//.*", "", read(name)) if name.endswith((".cc", ".h")) else read(name)
+            if name != "systemd/profd.toml":
+                text = "\n".join(re.findall(r'"[^"\n]*"', text))
+            named += [f"{name}: {document}" for document in re.findall(r"docs/[a-z-]+\.md", text)]
+        self.assertGreater(count, 500)
+        self.assertEqual(named, [])
+
 
 class Extracts(unittest.TestCase):
     def test_extracts_are_in_their_files(self):
