@@ -49,7 +49,7 @@ StatusCode CodeOfErrno(int error_number) {
 }  // namespace
 
 std::string_view ToString(StatusCode code) {
-  static constexpr std::array<std::string_view, 17> kNames = {
+  static constexpr std::array<std::string_view, kStatusCodes> kNames = {
       "ok",           "cancelled",         "unknown error",      "invalid argument",
       "deadline exceeded", "not found",    "already exists",     "not allowed",
       "limit reached", "not possible now",  "aborted",            "out of range",

@@ -9,6 +9,7 @@
 //   kInternal            a bug of ours or an answer that makes no sense
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -41,6 +42,8 @@ enum class StatusCode : uint8_t {
   kDataLoss = 15,
   kUnauthenticated = 16,
 };
+
+inline constexpr size_t kStatusCodes = 17;
 
 // "invalid argument", "not found", ... as people read it.
 std::string_view ToString(StatusCode code);

@@ -15,6 +15,7 @@ namespace profd {
 
 class CollectorStats {
  public:
+  std::atomic<int> running{0};  // instances and channels, in sessions and outside
   std::atomic<uint64_t> readings{0};
   std::atomic<uint64_t> errors{0};
   std::atomic<uint64_t> missed_ticks{0};

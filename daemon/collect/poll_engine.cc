@@ -112,6 +112,7 @@ Result<PollEngine::Handle> PollEngine::Start(CollectorIndex collector, const Pol
   Handle handle = next_++;
   if (entry.spec->source == CollectorSource::kDcmi) {
     RETURN_IF_ERROR(dcmi_->Add(handle, collector, options, std::move(sink_or_null)));
+    Count(handle, collector);
     return handle;
   }
   Result<std::unique_ptr<PolledCollector>> poller =
@@ -121,11 +122,21 @@ Result<PollEngine::Handle> PollEngine::Start(CollectorIndex collector, const Pol
   auto instance = std::make_shared<HostInstance>(deps_, collector, std::move(poller).value(), grid,
                                                  std::move(sink_or_null), pace_);
   host_.emplace(handle, instance);
+  Count(handle, collector);
   deps_.samplers.Add(std::move(instance), grid.due_ns());
   return handle;
 }
 
+void PollEngine::Count(Handle handle, CollectorIndex collector) {
+  running_.emplace(handle, collector);
+  deps_.stats[collector].running.fetch_add(1, std::memory_order_relaxed);
+}
+
 void PollEngine::Stop(Handle handle, std::function<void()> done) {
+  if (const auto counted = running_.find(handle); counted != running_.end()) {
+    deps_.stats[counted->second].running.fetch_sub(1, std::memory_order_relaxed);
+    running_.erase(counted);
+  }
   auto found = host_.find(handle);
   if (found == host_.end()) {
     dcmi_->Remove(handle);

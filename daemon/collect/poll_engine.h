@@ -70,10 +70,13 @@ class PollEngine {
 
  private:
   class HostInstance;
+  void Count(Handle handle, CollectorIndex collector);
+
   Deps deps_;
   const std::shared_ptr<std::atomic<int>> pace_ = std::make_shared<std::atomic<int>>(1);
   const int64_t base_ns_;
   Handle next_ = 1;
+  std::unordered_map<Handle, CollectorIndex> running_;
   std::unordered_map<Handle, std::shared_ptr<HostInstance>> host_;
   std::unique_ptr<DcmiRunner> dcmi_;
 };

@@ -20,6 +20,7 @@ void ChannelRouter::Begin(uint32_t device, uint32_t channel,
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
   MutexLock lock(route->mutex);
+  if (route->decoder == nullptr) stats_[route->collector].running.fetch_add(1, std::memory_order_relaxed);
   route->decoder = std::move(decoder);
   route->time = time;
   route->progress = {};
@@ -47,6 +48,7 @@ void ChannelRouter::End(uint32_t device, uint32_t channel) {
   Route* route = RouteOf(device, channel);
   if (route == nullptr) return;
   MutexLock lock(route->mutex);
+  if (route->decoder != nullptr) stats_[route->collector].running.fetch_sub(1, std::memory_order_relaxed);
   route->decoder.reset();
 }
 

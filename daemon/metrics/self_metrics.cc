@@ -131,6 +131,8 @@ void SelfMetrics::SetCollectors(const CollectorStatsTable& stats) {
     Set(kReadings, Value(one.readings), name);
     Set(kMissed, Value(one.missed_ticks), name);
     Set(kLeftOut, Value(one.left_out_ticks), name);
+    // How the last read of a session that is over went is no state of the node.
+    if (one.running.load(std::memory_order_relaxed) == 0) continue;
     Set(kSuccess, one.last_ok.load(std::memory_order_relaxed) ? 1 : 0, name);
     Set(kDuration, Seconds(one.last_duration_ns), name);
     Set(kLateness, Seconds(one.last_lateness_ns), name);

@@ -73,6 +73,24 @@ TEST_F(SelfMetricsTest, CollectorsOfADeviceThatIsLostAreNotAvailable) {
   }
 }
 
+// Of one that only a session ran, whose last read failed, ProfdCollectorFailing would fire for ever.
+TEST_F(SelfMetricsTest, ACollectorThatDoesNotRunHasNoState) {
+  CollectorStatsTable stats;
+  const std::string name = std::string(Collectors()[0].spec->name) + "/";
+  stats[0].readings = 3;
+  stats[0].last_ok = false;
+  for (const auto& [running, states] : {std::pair{1, 1u}, {0, 0u}, {2, 1u}}) {
+    stats[0].running = running;
+    self_.SetCollectors(stats);
+    self_.Commit();
+    for (const char* metric : {"profd_collector_success", "profd_collector_duration_seconds", "profd_collector_lateness_seconds"}) {
+      const auto metric_id = static_cast<MetricId>(std::ranges::find(kMetrics, metric, &MetricSpec::name) - kMetrics.begin());
+      EXPECT_EQ(Values(metric_id).count(name), states) << metric;
+    }
+    EXPECT_EQ(Values(MetricByName("profd_collector_readings_total")).at(name), 3);
+  }
+}
+
 TEST_F(SelfMetricsTest, ACountBeginsWithTheFirstEvent) {
   constexpr MetricId kDropped = MetricByName("profd_channel_dropped_bytes_total");
   using Counts = std::map<std::string, double>;

@@ -94,7 +94,7 @@ Status SessionManager::CheckLimits(const Peer& peer, const Session::Request& req
 }
 
 void SessionManager::Refuse(const Status& status, const Reply& reply) {
-  ++refused_[std::string(ToString(status.code()))];
+  ++refused_[static_cast<size_t>(status.code())];
   reply(status);
 }
 
@@ -249,7 +249,10 @@ Result<std::optional<uint64_t>> SessionManager::RenewLease(const Peer& peer, con
 
 void SessionManager::UpdateMetrics(SelfMetrics* self) const {
   DCHECK_ON(deps_.session.control);
-  for (const auto& [reason, count] : refused_) self->Set(MetricByName("profd_sessions_refused_total"), count, reason);
+  // All of them from the beginning: a rate has no first event.
+  for (size_t code = 1; code < refused_.size(); ++code) {
+    self->Set(MetricByName("profd_sessions_refused_total"), refused_[code], ToString(static_cast<StatusCode>(code)));
+  }
   self->Set(MetricByName("profd_sessions_started_total"), started_total_);
 }
 

@@ -2,8 +2,8 @@
 // Lives on the control strand; nothing here waits.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,7 +56,7 @@ class SessionManager final : public SessionCalls {
   const ProfilingGate& gate_;
   const Rights rights_;
   uint64_t started_total_ = 0;
-  std::map<std::string, uint64_t> refused_;
+  std::array<uint64_t, kStatusCodes> refused_{};  // by code
   StartRates rates_;
   LogLimit refusals_logged_;
 };

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "daemon/metrics/self_metrics.h"
 #include "daemon/session/testing/session_manager_fixture.h"
 
 namespace profd {
@@ -42,6 +45,27 @@ TEST_F(SessionManagerTest, TheInstantIsTheWallClocks) {
   clock_.wall_ns += 3600 * kNsPerSecond;
   Tick(2 * kNsPerSecond);
   Until(id, v1::Session::STATE_RUNNING);
+}
+
+// Else the first refusal for a reason, at which its series would begin, would be none for Prometheus's rate().
+TEST_F(SessionManagerTest, RefusalsAreCountedFromZero) {
+  SelfMetrics self(host_);
+  const auto refused = [&] {
+    manager_.UpdateMetrics(&self);
+    self.Commit();
+    std::map<std::string, double> by_reason;
+    for (const prometheus::MetricFamily& family : self.Collect()) {
+      if (family.name != "profd_sessions_refused_total") continue;
+      for (const prometheus::ClientMetric& series : family.metric) by_reason[series.label.at(0).value] = series.counter.value;
+    }
+    return by_reason;
+  };
+  std::map<std::string, double> before = refused();
+  EXPECT_EQ(before.size(), 16u) << "gRPC's codes but for OK";
+  for (const auto& [reason, count] : before) EXPECT_EQ(count, 0) << reason;
+  EXPECT_EQ(Start(As(kAlice), Spec("nobody")).status().code(), StatusCode::kNotFound);
+  before["not found"] = 1;
+  EXPECT_EQ(refused(), before);
 }
 
 TEST_F(SessionManagerTest, StopWhileScheduledLeavesNothing) {

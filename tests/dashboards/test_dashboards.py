@@ -29,7 +29,6 @@ NO_DATA = {
     "profd_dump_aged_records_total": "only when storage_limit removed something",
     "profd_pump_poll_errors_total": "only when poll failed",
     "profd_advice": "only while a live check finds something",
-    "profd_sessions_refused_total": "only when a request was refused",
     "profd_tls_connections": "TLS is off",
     "profd_tls_certificate_expiry_timestamp_seconds": "TLS is off",
     "profd_http_certificate_expiry_timestamp_seconds": "TLS is off",

@@ -166,6 +166,24 @@ class Failing(unittest.TestCase):
                        what="the fault is counted")
             self.assertEqual(daemon.metric("atlas_npu_fault_events_total", npu="0", **raised), 0)
 
+    def test_collectors_of_a_session_have_no_state_when_it_is_over(self):
+        with Daemon("devices = 1\n", config={"metrics": {"disable": ["host_mem"]}}) as daemon:
+            def states():
+                return {name: daemon.metric("profd_collector_success", collector=name) for name in ("host_mem", "npu_state", "hccs")}
+
+            eventually(lambda: states() == {"host_mem": None, "npu_state": 1, "hccs": None})
+            # Two at once: the first one's end leaves it to the second.
+            sessions = [daemon.ctl("start", "--devices", "0", "--collector", "host_mem=10", "--collector", "hccs=50",
+                                   "--collector", "npu_state=1")["session_id"] for _ in range(2)]
+            eventually(lambda: states() == {"host_mem": 1, "npu_state": 1, "hccs": 1})
+            daemon.ctl("stop", sessions.pop())
+            records = daemon.metric("profd_collector_records_total", collector="host_mem")
+            eventually(lambda: daemon.metric("profd_collector_records_total", collector="host_mem") > records)
+            self.assertEqual(states(), {"host_mem": 1, "npu_state": 1, "hccs": 1})
+            daemon.ctl("stop", sessions.pop())
+            eventually(lambda: states() == {"host_mem": None, "npu_state": 1, "hccs": None})
+            self.assertGreater(daemon.metric("profd_collector_readings_total", collector="host_mem"), 0)
+
     def test_switched_off(self):
         with Daemon("devices = 1\n", config={"metrics": {"enabled": False}}) as daemon:
             self.assertEqual(daemon.metrics_address, "")
