@@ -92,7 +92,7 @@ void ScheduledRecording::Look(const Key& key, Job* job) {
   }
   if (rule == nullptr || job->starting || job->process == nullptr) return;
   if (!IsDue(*job, *rule, deps_.clock.SteadyNs())) return;
-  if (IsProfiled(key)) {
+  if (IsProfiled(key, *job, *rule)) {
     ++state_->counts.busy;
     job->not_before_ns = deps_.clock.SteadyNs() + kAgainNs;
     return;
@@ -109,12 +109,18 @@ void ScheduledRecording::Finish(const Key& key, Job* job) {
   Evict(key);
 }
 
-// By a session other than ours: it would have to share the process's profiler.
-bool ScheduledRecording::IsProfiled(const Key& key) const {
+// By a session other than ours, now or before a recording would end: it would have to share the process's profiler.
+bool ScheduledRecording::IsProfiled(const Key& key, const Job& job, const SamplingRule& rule) const {
   v1::ListSessionsRequest request;
   request.set_job_id(key.second);
   request.set_active_only(true);
-  return !deps_.records.List(Peer::Daemon(), request).sessions().empty();
+  const v1::ListSessionsResponse listed = deps_.records.List(Peer::Daemon(), request);
+  return std::ranges::any_of(listed.sessions(), [&](const v1::Session& session) {
+    const v1::SessionSpec::Schedule& schedule = session.spec().schedule();
+    if (session.status().state() != v1::Session::STATE_SCHEDULED) return true;
+    if (schedule.has_start_at_ns()) return schedule.start_at_ns() <= deps_.clock.WallNs() + config_.sampling_max_seconds * kNsPerSecond;
+    return !schedule.has_start_step() || !job.process->step || schedule.start_step() - rule.steps <= *job.process->step;
+  });
 }
 
 v1::SessionSpec ScheduledRecording::SpecOf(const Key& key, const Job& job, const SamplingRule& rule) const {

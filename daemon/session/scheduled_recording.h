@@ -75,7 +75,7 @@ class ScheduledRecording {
   bool IsDue(const Job& job, const SamplingRule& rule, int64_t now_ns) const;
   void Look(const Key& key, Job* job);
   void Finish(const Key& key, Job* job);
-  bool IsProfiled(const Key& key) const;
+  bool IsProfiled(const Key& key, const Job& job, const SamplingRule& rule) const;
   v1::SessionSpec SpecOf(const Key& key, const Job& job, const SamplingRule& rule) const;
   void Start(const Key& key, Job* job, const SamplingRule& rule);
   void Evict(const Key& key);

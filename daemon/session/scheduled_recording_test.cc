@@ -145,6 +145,34 @@ TEST_F(ScheduledRecordingTest, AJobThatIsProfiledAnywayIsLeftAlone) {
   EXPECT_THAT(Sessions(), SizeIs(2));
 }
 
+TEST_F(ScheduledRecordingTest, ASessionToComePostponesOnlyWhatWouldReachIntoIt) {
+  TrainingProcess process = Process(10, kAlice, 0, 1);
+  process.step = 7;
+  jobs_.Add(process);
+  v1::SessionSpec at_a_time = Spec("job");
+  at_a_time.mutable_schedule()->set_start_in_ms(3600'000);
+  Started(As(kAlice), at_a_time);
+  v1::SessionSpec at_a_step = Spec("job");
+  at_a_step.mutable_schedule()->set_start_step(10);  // 8 and 9 would be a recording's
+  const std::string step_session = Started(As(kAlice), at_a_step);
+  Pass(61);
+  EXPECT_EQ(recording().counts().started, 1u) << "neither has begun";
+  EXPECT_EQ(recording().counts().busy, 0u);
+  // The next one, ten minutes later, would reach into the step, or into the time.
+  Pass(500);
+  Stop(step_session);
+  at_a_step.mutable_schedule()->set_start_step(9);
+  const std::string near = Started(As(kAlice), at_a_step);
+  Pass(110);
+  EXPECT_EQ(recording().counts().started, 1u);
+  EXPECT_GE(recording().counts().busy, 1u);
+  Stop(near);
+  at_a_time.mutable_schedule()->set_start_in_ms(60'000);
+  Started(As(kAlice), at_a_time);
+  Pass(61);
+  EXPECT_EQ(recording().counts().started, 1u) << "less than max_seconds before it";
+}
+
 TEST_F(ScheduledRecordingTest, RulesOfJobs) {
   config_.sampling_jobs = {"job off", "other* every_minutes=1 steps=5"};
   AttachAlices();
