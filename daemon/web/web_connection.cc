@@ -37,7 +37,7 @@ constexpr size_t kMaxBufferBytes = 2 * kMaxHeaderBytes;
 constexpr size_t kReadBytes = 4096;
 // Each covers a complete step, not one read or write of it: a client that sends single bytes gains nothing.
 constexpr seconds kReadDeadline(10);   // a request's header, or the handshake
-constexpr seconds kWriteDeadline(10);  // an answer
+constexpr seconds kWriteDeadline(10);  // an answer, until the kernel has all of it
 constexpr seconds kIdleDeadline(30);   // between two requests
 constexpr seconds kCloseDeadline(2);
 constexpr size_t kWorthCompressing = 1024;
