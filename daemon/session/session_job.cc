@@ -92,8 +92,6 @@ void SessionJob::OnStep(uint64_t attach_id, const attach::StepReport& report) {
   // Reports that carry no session's id are of steps as they come.
   bool last = !report.begin && !report.session_id.empty();
   const TrainingProcess process = *counting;
-  // What its ring still holds came before, and says which steps they were.
-  if (last) directory_->Drain(attach_id);
   listener_->OnStep(process, report.step, report.begin, last);
 }
 
