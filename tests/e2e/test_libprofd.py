@@ -181,6 +181,17 @@ class InTraining(LibprofdCase):
         self.assertEqual((session["reason"], begun[:4]), ("4 steps (3..6)", [3, 4, 5, 6]))
         self.assertIn("example", json.dumps(read_json(session["dump_path"], "profd_manifest.json")))  # profd_set_metadata
 
+    def test_as_many_steps_as_requested_from_now_on(self):
+        """Steps so short that some pass before the process hears of the session."""
+        daemon = self.daemon()
+        with Training(self.socket(daemon), "--steps", 100000, "--step-ms", 2, PROFD_JOB_ID="short"):
+            eventually(lambda: daemon.ctl("jobs")["jobs"])
+            for _ in range(5):
+                session = daemon.ctl("start", "--job", "short", "--devices", "0", "--collector", "hccs=10", "--steps", "5")
+                done = daemon.until_state(session["session_id"], "done")
+                first, last = map(int, re.fullmatch(r"5 steps \((\d+)\.\.(\d+)\)", done["reason"]).groups())
+                self.assertEqual((last - first + 1, done["steps_done"]), (5, 5), done["reason"])
+
     def test_wrong_options_do_not_stop_the_training(self):
         daemon = self.daemon()
         with Training(self.socket(daemon), "--steps", 3, "--step-ms", 5, "--profile-steps", 2,
