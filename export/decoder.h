@@ -37,6 +37,8 @@ struct DecodeContext {
   std::function<std::string(uint64_t hash)> name_of;  // where DecoderSpec::wants_names; else empty
   // The device's half of a mark, the same.
   std::function<std::optional<Event::Recorded::OnDevice>(uint64_t mark)> on_device = {};
+  // FirstBytes of another file of the place; may be empty.
+  std::function<std::string(std::string_view base)> first_bytes_of = {};
 };
 
 struct DecodeStats {

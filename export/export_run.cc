@@ -326,8 +326,10 @@ void ExportRun::RunTask(const Task& task, std::vector<std::byte>* buffer) {
       context.on_device = [marks](uint64_t mark) { return operators::FindMark(*marks, mark); };
     }
     context.event = [&fan](const Event& event) { fan.TakeEvent(event); };
+    const DumpReader& reader = dumps_[part.dump].reader();
+    context.first_bytes_of = [&](std::string_view base) { return FirstBytes(reader, *part.place, base); };
     std::unique_ptr<Decoder> decoder = task.spec->make(context);
-    FileFeeder feeder(dumps_[part.dump].reader(), RecordSizeOf(*task.spec, *part.place), buffer,
+    FileFeeder feeder(reader, RecordSizeOf(*task.spec, *part.place), buffer,
                       [this](uint64_t bytes) { return Progress(bytes); });
     feeder.Run(*part.file, decoder.get());
     channel.bytes = feeder.bytes();

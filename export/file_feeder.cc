@@ -42,6 +42,21 @@ Fit FitOf(const abi::ChannelFormat& format, std::span<const std::byte> bytes) {
 
 }  // namespace
 
+std::string FirstBytes(const DumpReader& reader, const Place& place, std::string_view base) {
+  constexpr size_t kBytes = 64u << 10;
+  const auto file = std::ranges::find(place.files, base, &DataFile::base);
+  if (file == place.files.end()) return "";
+  std::string bytes(kBytes, '\0');
+  for (const DataFile::Slice& slice : file->slices) {
+    Result<UniqueFd> fd = reader.OpenFile(slice.path);
+    if (!fd.ok()) continue;
+    SliceSource source(std::move(*fd), slice.path, SliceSource::Sums::kNo);
+    const Result<size_t> got = source.Read(std::as_writable_bytes(std::span(bytes)));
+    if (got.ok() && *got > 0) return bytes.substr(0, *got);
+  }
+  return "";
+}
+
 FileFeeder::FileFeeder(const DumpReader& reader, size_t record_size, std::vector<std::byte>* buffer,
                        Progress progress)
     : reader_(reader), record_size_(record_size), buffer_(*buffer), progress_(std::move(progress)) {

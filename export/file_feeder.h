@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "dump/reader.h"
@@ -11,6 +13,9 @@
 #include "export/dump_info.h"
 
 namespace profd::exporting {
+
+// What the first slice that can be read begins with, at most 64 KiB; empty where the place has no such file.
+std::string FirstBytes(const DumpReader& reader, const Place& place, std::string_view base);
 
 class FileFeeder {
  public:

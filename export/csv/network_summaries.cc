@@ -105,8 +105,7 @@ class DvppSummary : public Summary {
       it->second.Add(batch.Reals(3)[row], batch.Reals(4)[row], batch.Reals(5)[row]);
     }
   }
-  // Files of single engines beside dvpp.data, which comes first by its name. An engine that is in both has one row, of
-  // dvpp.data: the counters of both need not begin with the same value.
+  // Files of single engines beside dvpp.data, which comes first by its name.
   void Merge(Summary& later) override { engines_.merge(static_cast<DvppSummary&>(later).engines_); }
 
   Status Write(std::string_view, CsvText* out) override {
