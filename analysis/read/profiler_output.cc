@@ -8,6 +8,7 @@
 
 #include "analysis/read/csv_file.h"
 #include "analysis/read/readers.h"
+#include "analysis/read/recorded.h"
 #include "analysis/read/step_columns.h"
 #include "analysis/read/trace_counters.h"
 #include "analysis/times.h"
@@ -356,6 +357,17 @@ void AddEmpty(const EmptyTables& empty, const Rank& rank, const ReadContext& con
   add(empty.memory, rank.memory.empty() && !rank.blocks.empty(), "memory of operators: memory over time is left out");
 }
 
+// What profd recorded itself. The vendor's profiler records the same tasks, and the timeline has calls and collectives.
+template <class FilesOfStem>
+void ReadRecorded(const fs::path& directory, const FilesOfStem& files_of, const ReadContext& context, Rank* rank) {
+  const auto has = [&directory](const char* stem) { return !FilesOf(directory, stem, ".json").empty(); };
+  const bool has_tasks = !rank->executions.empty() || !rank->communication_at.empty() || has("communication");
+  const bool has_timeline = has("trace_view") || has("msprof");
+  const auto unless = [&files_of](bool elsewhere, const char* stem) { return elsewhere ? std::vector<fs::path>() : files_of(stem, ".csv"); };
+  ReadRecordedTables({unless(has_tasks, "kernel"), unless(has_tasks, "communication"), unless(has_timeline, "api")}, context, rank);
+  if (has_timeline) rank->slices.clear();
+}
+
 // Runs `take` on the text of a file that can be read and has no more than `most` bytes.
 template <class Take>
 void TakeWhole(const fs::path& path, uint64_t most, const ReadContext& context, const Take& take) {
@@ -416,6 +428,12 @@ bool IsProfilerOutput(const fs::path& directory) {
   return std::ranges::any_of(std::array{"trace_view", "msprof", "communication"}, [&directory](const char* stem) { return !FilesOf(directory, stem, ".json").empty(); });
 }
 
+bool HasRecordedTables(const fs::path& directory) {
+  return std::ranges::any_of(std::array{"kernel", "communication"}, [&directory](const char* stem) {
+    return std::ranges::any_of(FilesOf(directory, stem, ".csv"), IsRecordedTable);
+  });
+}
+
 Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context, Ranks* ranks) {
   auto rank = std::make_unique<Rank>();
   std::vector<std::string> left_out;
@@ -446,6 +464,7 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
     }
   }
   if (!rank->executions.empty() || !rank->communication_at.empty()) empty.kernels.clear();  // a slice may have none
+  ReadRecorded(directory, files_of, context, rank.get());
   ReadShapeStates(parent, context, rank.get());
   for (const std::string_view stem : {"trace_view", "msprof"}) {
     const bool kernels = rank->executions.empty();

@@ -48,6 +48,8 @@ Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadCont
 // `ASCEND_PROFILER_OUTPUT` and `mindstudio_profiler_output` with CSV and JSON.
 Status ReadProfilerOutput(const std::filesystem::path& directory, const ReadContext& context, Ranks* ranks);
 bool IsProfilerOutput(const std::filesystem::path& directory);
+// The tables of an export of what profd recorded itself; there may be dumps beside them, which have more.
+bool HasRecordedTables(const std::filesystem::path& directory);
 
 // `ascend_pytorch_profiler_<rank>.db`, `msprof_<timestamp>.db`, ...: one rank per device.
 Status ReadDatabase(const std::filesystem::path& file, const ReadContext& context, Ranks* ranks);

@@ -26,14 +26,16 @@ bool Launchers::Has(const Recorded& call) const {
   return call.start_ns <= first.start_ns && call.end_ns >= first.end_ns;
 }
 
+std::string_view CoreNameOf(std::string_view type) {
+  const int core = exporting::operators::CoreOfKernel(type);
+  return core < 0 ? type : exporting::operators::CoreTypeName(static_cast<uint32_t>(core));
+}
+
 void RecordedOfRank::AddDevice(const OfDevice& device, int number, Intervals* computing, Intervals* communication) {
   const auto text = [this](int64_t id) { return rank_.Text(text_of_(id)); };
   for (const Recorded& kernel : device.kernels) {
     const TextId name = text(kernel.name);
-    // The runtime's name of it where it is none of an operator.
-    const int core = exporting::operators::CoreOfKernel(text_of_(kernel.other));
-    const TextId core_name = core < 0 ? text(kernel.other) : rank_.Text(exporting::operators::CoreTypeName(static_cast<uint32_t>(core)));
-    const int32_t op = rank_.OperatorOf(name, name, core_name);
+    const int32_t op = rank_.OperatorOf(name, name, rank_.Text(CoreNameOf(text_of_(kernel.other))));
     correlated_[kernel.correlation].push_back(static_cast<uint32_t>(rank_.executions.size()));
     rank_.executions.push_back({kernel.start_ns, kernel.end_ns, op, LaneOfStream(number, kernel.place, &rank_)});
     computing->push_back({kernel.start_ns, kernel.end_ns});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "analysis/rank.h"
 #include "analysis/read/dump_sink.h"
+#include "analysis/read/readers.h"
 #include "base/status.h"
 
 namespace profd::analysis {
@@ -28,6 +30,9 @@ class Launchers {
   static Key KeyOf(const Recorded& call) { return {call.rank, call.place, call.correlation}; }
   std::vector<const Recorded*> first_;  // one of each key, in their order
 };
+
+// The kind of core of an operator that the runtime's name of a kernel stands for; that name where it is none.
+std::string_view CoreNameOf(std::string_view type);
 
 class RecordedOfRank {
  public:
@@ -50,5 +55,15 @@ class RecordedOfRank {
 class Database;
 Status ReadKernelRows(const Database& database, int device, OfDevice* rows);
 Status ReadCallRows(const Database& database, std::string_view where, std::vector<Recorded>* calls, std::vector<bool>* are_node);
+
+// The same of tables: kernel_<time>.csv and its like. All their devices are the rank's.
+struct RecordedTables {
+  std::vector<std::filesystem::path> kernels;
+  std::vector<std::filesystem::path> collectives;
+  std::vector<std::filesystem::path> calls;
+};
+// A file of one of their names: theirs has the time of the export in it.
+bool IsRecordedTable(const std::filesystem::path& file);
+void ReadRecordedTables(const RecordedTables& tables, const ReadContext& context, Rank* rank);
 
 }  // namespace profd::analysis

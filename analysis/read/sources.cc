@@ -141,6 +141,7 @@ void Find(const fs::path& path, int depth, std::vector<Source>* sources) {
   if (depth > 0) {
     for (const fs::path& each : Entries(path, true)) Find(each, depth - 1, sources);
   }
+  if (sources->size() == before && HasRecordedTables(path)) sources->push_back({SourceKind::kText, path});
   // Of a rank without raw data beside it nothing is left.
   const fs::path output = path / "ASCEND_PROFILER_OUTPUT";
   if (sources->size() == before && IsDirectory(output)) sources->push_back({SourceKind::kEmpty, output});

@@ -21,6 +21,7 @@
 #include "analysis/read/csv_file.h"
 #include "analysis/read/json_stream.h"
 #include "analysis/read/readers.h"
+#include "analysis/read/recorded.h"
 #include "analysis/read/trace_counters.h"
 #include "base/count_text.h"
 #include "base/text.h"
@@ -32,7 +33,7 @@ namespace {
 struct TraceEvent {
   std::string phase, name, category, id, tid, ts, dur;
   std::string label;  // args.name
-  std::string core;   // args."Task Type"
+  std::string core;   // args."Task Type"; of a kernel that profd recorded, its args.type
   std::string call;   // args.id
   std::string stack;  // args."Call stack"
   std::string transport;  // args."transport type", of a task of a collective
@@ -110,7 +111,7 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
   }
   bool TakeArg(std::string_view text, bool number) {
     if (key_ == "name" || key_ == "labels") event_.label.assign(text);
-    if (key_ == "Task Type") event_.core.assign(text);
+    if (key_ == "Task Type" || (key_ == "type" && CoreNameOf(text) != text)) event_.core.assign(key_ == "type" ? CoreNameOf(text) : text);
     if (key_ == "id") event_.call.assign(text);
     if (key_ == "Call stack") event_.stack.assign(text);
     if (key_ == "transport type") event_.transport.assign(text);

@@ -1,0 +1,126 @@
+// What profd recorded itself, in tables that `profctl export` made of its dumps (export.md, CSV).
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/read/csv_file.h"
+#include "analysis/read/recorded.h"
+#include "base/text.h"
+
+namespace profd::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Columns {
+  std::string_view name;
+  std::string_view other;
+  std::string_view place;
+};
+
+// Names are texts of the rank.
+class TableReader {
+ public:
+  TableReader(const ReadContext& context, Rank* rank) : context_(context), rank_(*rank) {}
+
+  // `take` gets the device (-1: the host) and the text of the column `other`, too.
+  template <class Take>
+  void EachRow(const std::vector<fs::path>& files, const Columns& columns, const Take& take) {
+    for (const fs::path& path : files) {
+      if (!IsRecordedTable(path)) continue;
+      Result<CsvFile> file = CsvFile::Open(path);
+      if (!file.ok()) {
+        Report(path, file.status().message());
+        continue;
+      }
+      const std::array needed = {columns.name, columns.other, columns.place, std::string_view("Start Time(us)"),
+                                 std::string_view("Duration(us)"), std::string_view("Correlation"), std::string_view("Rank")};
+      std::array<int, needed.size()> at{};
+      std::string missing;
+      for (size_t i = 0; i < needed.size(); ++i) {
+        at[i] = file->Column({needed[i]});
+        if (at[i] < 0) missing += fmt::format("{}no column {}", missing.empty() ? "" : ", ", needed[i]);
+      }
+      if (!missing.empty()) {
+        Report(path, missing + ": not read");
+        continue;
+      }
+      const int device_at = file->Column({"Device_id"});
+      while (file->Next()) {
+        Recorded row;
+        if (!RowOf(*file, at, &row)) {
+          file->LeaveOut();
+          continue;
+        }
+        int device = -1;
+        if (!ParseNumber(file->Field(device_at), &device)) device = -1;
+        take(device, row, file->Field(at[1]));
+      }
+      if (const std::string bad = file->left_out().Text(); !bad.empty()) Report(path, bad);
+      if (!file->status().ok()) Report(path, file->status().message());
+    }
+  }
+  const std::set<int>& ranks() const { return ranks_; }
+
+ private:
+  void Report(const fs::path& path, std::string what) { context_.problems->push_back({path.string(), std::move(what)}); }
+
+  template <class At>
+  bool RowOf(const CsvFile& file, const At& at, Recorded* row) {
+    const auto start = file.MicrosAsNs(at[3]);
+    const auto length = file.MicrosAsNs(at[4]);
+    if (!start || !length || *length < 0 || __builtin_add_overflow(*start, *length, &row->end_ns)) return false;
+    row->start_ns = *start;
+    row->name = rank_.Text(Unquoted(file.Field(at[0])));
+    row->other = rank_.Text(Unquoted(file.Field(at[1])));
+    row->place = file.Integer(at[2]).value_or(-1);
+    uint64_t correlation = 0;
+    if (ParseNumber(file.Field(at[5]), &correlation)) row->correlation = static_cast<int64_t>(correlation);
+    if (ParseNumber(file.Field(at[6]), &row->rank)) ranks_.insert(row->rank);
+    return true;
+  }
+
+  const ReadContext& context_;
+  Rank& rank_;
+  std::set<int> ranks_;
+};
+
+}  // namespace
+
+bool IsRecordedTable(const fs::path& file) { return file.stem().native().find('_') != std::string::npos; }
+
+void ReadRecordedTables(const RecordedTables& tables, const ReadContext& context, Rank* rank) {
+  TableReader reader(context, rank);
+  std::map<int, OfDevice> devices;
+  reader.EachRow(tables.kernels, {"Name", "Type", "Stream ID"},
+                 [&](int device, const Recorded& row, std::string_view) { devices[device].kernels.push_back(row); });
+  reader.EachRow(tables.collectives, {"Name", "Communicator", "Stream ID"},
+                 [&](int device, const Recorded& row, std::string_view) { devices[device].collectives.push_back(row); });
+  std::vector<Recorded> calls;
+  std::vector<bool> are_node;
+  reader.EachRow(tables.calls, {"API Name", "Level", "Thread"}, [&](int, const Recorded& row, std::string_view level) {
+    calls.push_back(row);
+    are_node.push_back(level == "node");
+  });
+  RecordedOfRank of_rank([rank](int64_t id) { return rank->TextOf(static_cast<TextId>(id)); }, rank);
+  Intervals computing;
+  Intervals communication;
+  std::vector<int> numbers;
+  for (const auto& [number, device] : devices) {
+    if (!rank->device) rank->device = number;
+    numbers.push_back(number);
+    of_rank.AddDevice(device, number, &computing, &communication);
+  }
+  if (numbers.size() > 1) {
+    context.problems->push_back({rank->path, fmt::format("has kernels of the devices {}: they are read as one rank", fmt::join(numbers, ", "))});
+  }
+  const Launchers launchers(calls);
+  for (size_t i = 0; i < calls.size(); ++i) of_rank.AddCall(calls[i], are_node[i], launchers);
+  if (!rank->rank && reader.ranks().size() == 1) rank->rank = *reader.ranks().begin();
+}
+
+}  // namespace profd::analysis
