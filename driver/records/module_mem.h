@@ -1,6 +1,8 @@
 // Device memory reserved by a software module: one record per module and period.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <string_view>
 
@@ -16,15 +18,19 @@ inline constexpr std::string_view kModuleNames =
     "PROCMGR,BBOX,AIVECTOR,TBE,FV,,TUNE,HSS,FFTS,OP,UDF,HICAID,TSYNC,AUDIO,TPRT,ASCENDCKERNEL,ASYS,ATRACE,RTC,"
     "SYSMONITOR,AMP,ADETECT,MBUFF,CUSTOM";
 
+// The same, each for itself.
+inline constexpr auto kModules = [] {
+  std::array<std::string_view, 1 + std::ranges::count(kModuleNames, ',')> names;
+  std::string_view rest = kModuleNames;
+  for (std::string_view& name : names) {
+    name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+  }
+  return names;
+}();
 // Empty for one that has none.
 constexpr std::string_view ModuleName(uint64_t module) {
-  std::string_view names = kModuleNames;
-  for (; module > 0; --module) {
-    const size_t comma = names.find(',');
-    if (comma == std::string_view::npos) return {};
-    names.remove_prefix(comma + 1);
-  }
-  return names.substr(0, names.find(','));
+  return module < kModules.size() ? kModules[module] : std::string_view();
 }
 static_assert(ModuleName(22) == "DEVMM" && ModuleName(33) == "APP" && ModuleName(47) == "CAMERA" && ModuleName(52) == "HSM" &&
               ModuleName(60) == "TUNE" && ModuleName(69) == "ASCENDCKERNEL" && ModuleName(77) == "CUSTOM" &&

@@ -14,18 +14,11 @@ constexpr auto kApiTypes = std::to_array<EnumValue>({
     {50001, "op"}, {50002, "queue"}, {50003, "trace"},  // of frameworks
 });
 
-constexpr uint16_t kModuleNumbers = 1 + std::ranges::count(records::kModuleNames, ',');
-constexpr size_t kNamedModules = [] {
-  size_t named = 0;
-  for (uint16_t module = 0; module < kModuleNumbers; ++module) named += records::ModuleName(module).empty() ? 0 : 1;
-  return named;
-}();
 constexpr auto kModules = [] {
-  std::array<EnumValue, kNamedModules> values{};
+  std::array<EnumValue, records::kModules.size() - std::ranges::count(records::kModules, "")> values{};
   size_t next = 0;
-  for (uint16_t module = 0; module < kModuleNumbers; ++module) {
-    const std::string_view name = records::ModuleName(module);
-    if (!name.empty()) values[next++] = {module, name};
+  for (uint16_t module = 0; module < records::kModules.size(); ++module) {
+    if (const std::string_view name = records::kModules[module]; !name.empty()) values[next++] = {module, name};
   }
   return values;
 }();
