@@ -44,6 +44,13 @@ TEST_F(ActivityCsvTest, KernelsAsRowsAndByNameAndType) {
             "1,Add,KERNEL_AICORE,1,2.000,2.000,2.000,2.000,100.000\n");
 }
 
+// As the vendor's tables have it; export.md, CSV summaries.
+TEST_F(ActivityCsvTest, NamesThatASpreadsheetTakesForFormulasStayAsTheyAre) {
+  Feed(0, TableId::kKernel, [this](BatchBuilder& rows) { AddKernel(rows, 1000, "=A1+@B", 2000); });
+  End();
+  EXPECT_NE(Csv("kernel").find("\n0,=A1+@B,KERNEL_AICORE,"), std::string::npos);
+}
+
 TEST_F(ActivityCsvTest, CallsByNameAndLevelWithTheirVariance) {
   // name, level, duration, pid, rank, thread, correlation
   Feed(-1, TableId::kApi, [this](BatchBuilder& rows) {

@@ -20,7 +20,7 @@ class CsvRow {
   // The same; -1: the host.
   CsvRow(std::string& out, int64_t device) : out_(out) { device < 0 ? Text("host") : Int(device); }
 
-  // Quoted if it must be.
+  // Quoted if it must be, else as it is: tools find rows by names, also by those that a spreadsheet takes for formulas.
   CsvRow& Text(std::string_view text);
   // As it is.
   CsvRow& Raw(std::string_view text) {
