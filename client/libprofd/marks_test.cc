@@ -298,6 +298,37 @@ TEST_F(MarksTest, AChildHoldsNothingOfItsParent) {
   ::close(doorbell[0]);
 }
 
+// Else a session that begins with step 11 would collect from the fork on.
+TEST_F(MarksTest, AChildHasBegunNoStepOfItsParent) {
+  AttachedDaemon daemon(path_);
+  profd_step_begin(10);
+  int doorbell[2];
+  ASSERT_EQ(::pipe(doorbell), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(doorbell[1]);
+    if (profd_attach(PatienceMs()) != PROFD_OK || profd_set_metadata("attached", "yes") != PROFD_OK) ::_exit(2);
+    char byte = 0;
+    ::_exit(::read(doorbell[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  ::close(doorbell[0]);
+  daemon.Expect<attach::MetadataCall>();
+  SessionNotice notice;
+  notice.session_id = "armed";
+  notice.state = "armed";
+  notice.start_step = 11;
+  notice.collect.emplace().kinds = {attach::CollectKind::kKernel};
+  daemon.Send(notice);
+  notice.session_id = "running";  // answered behind the one before, if that is due
+  notice.state = "running";
+  daemon.Send(notice);
+  EXPECT_EQ(daemon.Expect<attach::CollectorReport>().session_id, "running");
+  ::close(doorbell[1]);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(MarksTest, ForksInTheMiddleOfEverything) {
 #ifdef __SANITIZE_ADDRESS__
   // Its allocator's locks are not taken over a fork: the child's threads can hang in malloc.

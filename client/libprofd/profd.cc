@@ -60,6 +60,8 @@ void InChild() RELEASE(g_process.mutex) {
   if (Library* parents = g_process.kept) {
     g_process.hot.ring = nullptr;
     g_process.hot.lost_without_ring = 0;
+    g_process.hot.steps = 0;
+    g_process.hot.last_step = INT64_MIN;
     if (g_process.current.exchange(nullptr) != nullptr) {
       g_process.hot.flags = HotState::kUninitialised;
     }
