@@ -340,8 +340,7 @@ void Library::TakeReply(attach::Reply reply) {
   const MutexLock lock(mutex_);
   if (reply.seq == 0) {
     OnOwnOptionsReply(reply);
-    changed_.NotifyAll();
-    return;
+    return changed_.NotifyAll();
   }
   const auto found = calls_.find(reply.seq);
   if (found == calls_.end()) return;
@@ -352,7 +351,8 @@ void Library::TakeReply(attach::Reply reply) {
     OnOwnOptionsReply(reply);
   } else if (reply.session && reply.code == 0) {
     if (call.kind == Kind::kStart) {
-      RememberSession(*reply.session);
+      // No caller waits for it any more: it must not record until the process ends.
+      if (!call.abandoned || !Queue(attach::StopCall{next_seq_++, reply.session->session_id})) RememberSession(*reply.session);
     } else if (call.kind == Kind::kStop ||
                (last_session_ && last_session_->session_id == reply.session->session_id)) {
       last_session_ = reply.session;

@@ -112,7 +112,7 @@ class Library {
   enum class Kind { kStart, kStop, kStatus, kRecheck, kOwnStart };
   struct PendingCall {
     Kind kind = Kind::kStatus;
-    bool abandoned = false;  // its caller has given up; the answer still counts
+    bool abandoned = false;  // its caller has given up; the answer still counts, but a start is undone
     bool lost = false;
     std::string session_id;  // kRecheck
     std::optional<attach::Reply> reply;

@@ -32,7 +32,7 @@ typedef enum profd_result {
   PROFD_OK = 0,
   PROFD_DISABLED = -1,   /* PROFD_DISABLE=1, or nothing was initialised */
   PROFD_NO_DAEMON = -2,  /* not connected (yet); the library continues to try in the background */
-  PROFD_TIMEOUT = -3,    /* the daemon did not answer in time; it may still do what was asked */
+  PROFD_TIMEOUT = -3,    /* the daemon did not answer in time; a session that begins after all is stopped at once */
   PROFD_INVALID = -4,    /* bad options or arguments: profd_last_error lists every problem */
   PROFD_REFUSED = -5,    /* not allowed, busy, or not possible: the text has the reason */
   PROFD_NO_SESSION = -6, /* this process has started none */
