@@ -2,6 +2,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+#include <thread>
+#include <utility>
+
 #include "client/libprofd/mstx/mstx_test_support.h"
 
 namespace profd::mstx {
@@ -19,7 +23,13 @@ uint64_t SeeStart(const std::string& text) {
   g_seen.push_back("start " + text);
   return g_gives_ids ? g_next_id++ : 0;
 }
-DomainHandle CreateOf(const char* name) { return new std::string(name); }
+std::function<void()> g_in_destroy;  // runs once, within the next call
+
+size_t g_created = 0;
+DomainHandle CreateOf(const char* name) {
+  ++g_created;
+  return new std::string(name);
+}
 std::string NameOf(DomainHandle domain) { return *static_cast<std::string*>(domain); }
 
 // As libmspti does it.
@@ -36,7 +46,10 @@ int ReceiverInit(GetTable get_table) {
   if (get_table(kDomain, &table, &size) != 0) return 1;
   *table[kCreate] = reinterpret_cast<Function>(&CreateOf);
   *table[kDestroy] = reinterpret_cast<Function>(
-      +[](DomainHandle domain) { g_seen.push_back(NameOf(domain) + " destroyed"); });
+      +[](DomainHandle domain) {
+        if (const auto body = std::exchange(g_in_destroy, nullptr)) body();
+        g_seen.push_back(NameOf(domain) + " destroyed");
+      });
   *table[kDomainMark] = reinterpret_cast<Function>(+[](DomainHandle domain, const char* message, Stream) {
     g_seen.push_back(NameOf(domain) + " mark " + message);
   });
@@ -62,6 +75,7 @@ class MstxChainTest : public MstxTest {
     vendors_init_ = reinterpret_cast<Init>(::dlsym(profapi, "InitInjectionMstx"));
     EXPECT_EQ(object_.FillBy(LoadInjection()), 0);
     g_seen.clear();
+    g_created = 0;
     g_next_id = 100;
     g_gives_ids = true;
   }
@@ -171,6 +185,26 @@ TEST_F(MstxChainTest, ADomainIsDestroyedByItsLastUser) {
   object_.DomainMark(object_.Create("data loader"), "again");
   EXPECT_THAT(g_seen, ElementsAre("data loader mark both", "data loader mark one", "data loader destroyed",
                                   "data loader mark again"));
+  destroy(domain);
+}
+
+// A profiler that knows domains by their names would give the one out that another thread has it destroy.
+TEST_F(MstxChainTest, ADomainIsNotCreatedForTheProfilerWhileItDestroysIt) {
+  const auto destroy = object_.Get<DestroyCall>(kDomain, kDestroy);
+  const DomainHandle domain = object_.Create("at once");
+  DomainHandle second = nullptr;
+  g_in_destroy = [&] {
+    std::thread([&] {
+      second = object_.Create("at once");
+      object_.DomainMark(second, "within");
+    }).join();
+    EXPECT_EQ(g_created, 1u) << "that one is not gone yet";
+  };
+  destroy(domain);
+  EXPECT_EQ(second, domain);
+  object_.DomainMark(domain, "m");
+  EXPECT_EQ(g_created, 2u);
+  EXPECT_THAT(g_seen, ElementsAre("at once destroyed", "at once mark m"));
   destroy(domain);
 }
 

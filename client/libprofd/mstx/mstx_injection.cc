@@ -13,6 +13,7 @@
 #include <new>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "base/mutex.h"
 #include "client/libprofd/mstx/mstx_abi.h"
@@ -46,8 +47,10 @@ struct Slots {
 constexpr size_t kMaxDomains = 1024;
 struct Domain {
   std::string name;
-  std::atomic<DomainHandle> chained{nullptr};
+  std::atomic<DomainHandle> chained{nullptr};  // null: the profiler has none
   size_t users = 0;  // who created it and has not destroyed it; under Injection::mutex
+  bool is_changing = false;  // a thread creates or destroys the profiler's (Settle); under Injection::mutex
+  bool is_chained = false;   // of that thread
 };
 
 // Ranges that both libprofd and the profiler behind us have: more than that open at a time are the latter's only.
@@ -222,43 +225,65 @@ Domain* FindDomain(Injection& state, const char* name) REQUIRES(state.mutex) {
   return nullptr;
 }
 
+// The profiler's domain is there while ours has users. One thread at a time creates or destroys it, since profilers may
+// know domains by their names; the others leave it to that one, and what they mark meanwhile is libprofd's alone.
+void Settle(Injection& state, Domain& domain) {
+  for (;;) {
+    {
+      const MutexLock lock(state.mutex);
+      domain.is_changing = (domain.users > 0) != domain.is_chained;
+      if (!domain.is_changing) return;
+    }
+    domain.is_chained = !domain.is_chained;
+    if (domain.is_chained) {
+      auto create = state.domain.Get<CreateCall>(kCreate);
+      domain.chained = create == nullptr ? nullptr : create(domain.name.c_str());
+    } else if (const DomainHandle ended = domain.chained.exchange(nullptr)) {
+      if (auto destroy = state.domain.Get<DestroyCall>(kDestroy)) destroy(ended);
+    }
+  }
+}
+
 // The same handle for the same name. Where there are too many it is the profiler's, and what is marked in it has no
 // domain for libprofd.
 DomainHandle CreateA(const char* name) {
   if (name == nullptr) return nullptr;
   Injection& state = State();
-  {
-    const MutexLock lock(state.mutex);
-    if (Domain* known = FindDomain(state, name); known != nullptr && known->users > 0) {
-      ++known->users;
-      return known;
-    }
-  }
-  auto next = state.domain.Get<CreateCall>(kCreate);
-  const DomainHandle chained = next == nullptr ? nullptr : next(name);
+  Domain* domain = nullptr;
+  bool changes = false;
   try {
     const MutexLock lock(state.mutex);
     const size_t count = state.domain_count.load(std::memory_order_relaxed);
-    Domain* domain = FindDomain(state, name);
-    if (domain == nullptr) {
-      if (count == kMaxDomains) return chained;
+    domain = FindDomain(state, name);
+    if (domain == nullptr && count < kMaxDomains) {
+      state.domains[count].name = name;
       domain = &state.domains[count];
-      domain->name = name;
       state.domain_count.store(count + 1, std::memory_order_release);
     }
-    if (domain->users++ == 0) domain->chained = chained;
-    return domain;
+    if (domain != nullptr) {
+      ++domain->users;
+      changes = !std::exchange(domain->is_changing, true);
+    }
   } catch (...) {  // no memory
-    return chained;
   }
+  if (domain == nullptr) {
+    auto next = state.domain.Get<CreateCall>(kCreate);
+    return next == nullptr ? nullptr : next(name);
+  }
+  if (changes) Settle(state, *domain);
+  return domain;
 }
 
 // One of ours may be in use under the same name elsewhere: the profiler's ends with its last user.
 void Destroy(DomainHandle handle) {
   if (Domain* domain = OwnDomain(handle)) {
-    const MutexLock lock(State().mutex);
-    if (domain->users == 0 || --domain->users > 0) return;
-    handle = domain->chained;
+    bool changes = false;
+    {
+      const MutexLock lock(State().mutex);
+      changes = domain->users > 0 && --domain->users == 0 && !std::exchange(domain->is_changing, true);
+    }
+    if (changes) Settle(State(), *domain);
+    return;
   }
   auto next = State().domain.Get<DestroyCall>(kDestroy);
   if (handle != nullptr && next != nullptr) next(handle);
@@ -268,16 +293,16 @@ void DomainMarkA(DomainHandle handle, const char* message, Stream stream) {
   const Domain* domain = OwnDomain(handle);
   Record(NameOf(domain), message);
   auto next = State().domain.Get<DomainMarkCall>(kDomainMark);
-  if (next != nullptr) next(ChainedOf(domain, handle), message, stream);
+  const DomainHandle chained = ChainedOf(domain, handle);
+  if (next != nullptr && chained != nullptr) next(chained, message, stream);
 }
 
 uint64_t DomainRangeStartA(DomainHandle handle, const char* message, Stream stream) {
   const Domain* domain = OwnDomain(handle);
   const uint64_t own = StartOwn(NameOf(domain), message);
   auto next = State().domain.Get<DomainRangeStartCall>(kDomainRangeStart);
-  return Join(own, next == nullptr
-                       ? 0
-                       : next(ChainedOf(domain, handle), message, stream));
+  const DomainHandle chained = ChainedOf(domain, handle);
+  return Join(own, next == nullptr || chained == nullptr ? 0 : next(chained, message, stream));
 }
 
 void DomainRangeEnd(DomainHandle handle, uint64_t id) {
@@ -285,7 +310,8 @@ void DomainRangeEnd(DomainHandle handle, uint64_t id) {
   const Domain* domain = OwnDomain(handle);
   const uint64_t chained = Part(id);
   auto next = State().domain.Get<DomainRangeEndCall>(kDomainRangeEnd);
-  if (chained != 0 && next != nullptr) next(ChainedOf(domain, handle), chained);
+  const DomainHandle chained_domain = ChainedOf(domain, handle);
+  if (chained != 0 && next != nullptr && chained_domain != nullptr) next(chained_domain, chained);
 }
 
 // A module's functions that are not null, as far as the table goes: not every provider counts right.
