@@ -110,6 +110,7 @@ void ReadRecordedTables(const RecordedTables& tables, const ReadContext& context
   Intervals computing;
   Intervals communication;
   std::vector<int> numbers;
+  devices.erase(-1);  // of no device that is known
   for (const auto& [number, device] : devices) {
     if (!rank->device) rank->device = number;
     numbers.push_back(number);

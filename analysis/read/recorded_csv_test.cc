@@ -19,13 +19,14 @@ class RecordedTablesTest : public ::testing::Test {
   static constexpr int64_t kStartNs = 1'767'225'600'000'000'000;
 
   void Put(const std::string& name, const std::string& text) { WriteText(dir_ / name, text); }
-  // Two kernels, then an all-reduce, with a call that launched the first kernel and one that launched nothing.
+  // Two kernels of a device, then an all-reduce, with a call that launched the first kernel and one that launched nothing.
   void PutTables() {
     Put("kernel_20260101000000.csv",
         "Device_id,Name,Type,Stream ID,Start Time(us),Duration(us),Pid,Rank,Thread,Correlation\n"
         "2,\"Add,x\",KERNEL_AIVEC,3,1767225600000010.000\t,5.000,42,7,43,11\n"
         "2,MatMul,KERNEL_AICORE,3,1767225600000020.000\t,10.000,42,7,43,18446744073709551615\n"
-        "2,MatMul,KERNEL_AICORE,3,1767225600000040.000\t,-1.000,42,7,43,12\n");
+        "2,MatMul,KERNEL_AICORE,3,1767225600000040.000\t,-1.000,42,7,43,12\n"
+        "host,MatMul,KERNEL_AICORE,3,1767225600000050.000\t,1.000,42,7,43,13\n");
     Put("communication_20260101000000.csv",
         "Device_id,Name,Communicator,Algorithm,Stream ID,Start Time(us),Duration(us),Count,Data Type,Bandwidth,Pid,Rank,Correlation\n"
         "2,hcom_allReduce_,world,N/A,4,1767225600000030.000\t,8.000,64,0,N/A,42,7,N/A\n");
