@@ -46,7 +46,12 @@ Answer Library::NotAttached() const {
   }
 }
 
-Answer Library::WaitAttached(MutexLock& lock, Deadline deadline) {
+Answer Library::NoSession() const {
+  return {PROFD_NO_SESSION, own_refusal_.empty() ? "this process has started no session" : "PROFILING_OPTIONS was refused: " + own_refusal_};
+}
+
+Answer Library::WaitAttached(Deadline deadline) {
+  MutexLock lock(mutex_);
   ++waiters_;
   descriptors_.Wake();
   changed_.WaitUntil(lock, deadline, [this]() REQUIRES(mutex_) {
@@ -54,11 +59,6 @@ Answer Library::WaitAttached(MutexLock& lock, Deadline deadline) {
   });
   --waiters_;
   return phase_ == Phase::kAttached ? Answer{} : NotAttached();
-}
-
-Answer Library::WaitAttached(Deadline deadline) {
-  MutexLock lock(mutex_);
-  return WaitAttached(lock, deadline);
 }
 
 bool Library::Queue(const attach::ToDaemon& message, int fd) {
@@ -113,13 +113,11 @@ Result<attach::Reply> Library::Call(MutexLock& lock, Kind kind,
 Answer Library::StartSession(attach::StartCall call, Deadline deadline) {
   MutexLock lock(mutex_);
   Answer failure;
-  const auto reply = Call(
-      lock, Kind::kStart,
-      [&call](uint64_t seq) {
-        call.seq = seq;
-        return attach::ToDaemon(call);
-      },
-      deadline, &failure);
+  const auto make = [&call](uint64_t seq) {
+    call.seq = seq;
+    return attach::ToDaemon(call);
+  };
+  const auto reply = Call(lock, Kind::kStart, make, deadline, &failure);
   if (!reply.ok()) return failure;
   // So that what the caller does next is recorded; a profiler that hangs holds it up no longer than this.
   if (reply->session) {
@@ -138,20 +136,13 @@ Answer Library::StopSession(std::string id, Deadline deadline) {
            (phase_ != Phase::kAttached && !is_under_way());
   });
   if (id.empty() && opened_.empty()) {
-    if (phase_ != Phase::kAttached) return NotAttached();
-    return {PROFD_NO_SESSION, own_refusal_.empty()
-                                  ? "this process has started no session"
-                                  : "PROFILING_OPTIONS was refused: " + own_refusal_};
+    return phase_ == Phase::kAttached ? NoSession() : NotAttached();
   }
   if (id.empty()) id = opened_.back();
   const bool ours = std::erase(opened_, id) > 0;
   Answer failure;
-  const auto reply = Call(
-      lock, Kind::kStop,
-      [&id](uint64_t seq) {
-        return attach::ToDaemon(attach::StopCall{seq, id});
-      },
-      deadline, &failure);
+  const auto make = [&id](uint64_t seq) { return attach::ToDaemon(attach::StopCall{seq, id}); };
+  const auto reply = Call(lock, Kind::kStop, make, deadline, &failure);
   if (!reply.ok()) {
     if (ours) opened_.push_back(id);  // still there, as far as we know: it may be tried again
     return failure;
@@ -188,20 +179,12 @@ Answer Library::SetMetadata(std::string key, std::string value) {
 
 Answer Library::SessionJson(bool refresh, Deadline deadline, std::string* out) {
   MutexLock lock(mutex_);
-  if (!last_session_) {
-    return {PROFD_NO_SESSION, own_refusal_.empty()
-                                  ? "this process has started no session"
-                                  : "PROFILING_OPTIONS was refused: " + own_refusal_};
-  }
+  if (!last_session_) return NoSession();
   if (refresh) {
     const std::string id = last_session_->session_id;
     Answer failure;
-    const auto reply = Call(
-        lock, Kind::kStatus,
-        [&id](uint64_t seq) {
-          return attach::ToDaemon(attach::StatusCall{seq, id});
-        },
-        deadline, &failure);
+    const auto make = [&id](uint64_t seq) { return attach::ToDaemon(attach::StatusCall{seq, id}); };
+    const auto reply = Call(lock, Kind::kStatus, make, deadline, &failure);
     if (!reply.ok()) return failure;
     const int code = CodeOf(*reply, PROFD_NO_SESSION);
     if (code != PROFD_OK) return {code, reply->message};

@@ -107,8 +107,7 @@ class Library {
  private:
   // kTrying: the first attempt is not over; kGreeting: Hello was sent, Welcome is not received.
   enum class Phase { kTrying, kGreeting, kAbsent, kRefused, kAttached, kStopped };
-  // The last two are the library's own: is a session of before still there, and PROFILING_OPTIONS
-  // again.
+  // The last two are the library's own: is a session of before still there, and PROFILING_OPTIONS again.
   enum class Kind { kStart, kStop, kStatus, kRecheck, kOwnStart };
   struct PendingCall {
     Kind kind = Kind::kStatus;
@@ -122,8 +121,8 @@ class Library {
   }
 
   // attach_calls.cc: on the callers' threads
-  Answer WaitAttached(MutexLock& lock, Deadline deadline) REQUIRES(mutex_);
   Answer NotAttached() const REQUIRES(mutex_);
+  Answer NoSession() const REQUIRES(mutex_);
   Result<attach::Reply> Call(MutexLock& lock, Kind kind,
                              const std::function<attach::ToDaemon(uint64_t)>& make,
                              Deadline deadline, Answer* failure) REQUIRES(mutex_);

@@ -159,7 +159,7 @@ Answer NotRunning() {
   return {PROFD_DISABLED, "libprofd is not initialised: call profd_init"};
 }
 
-Deadline After(uint32_t ms, uint32_t if_zero) {
+Deadline After(uint32_t ms, uint32_t if_zero = 0) {
   return Clock::now() + milliseconds(ms == 0 ? if_zero : ms);
 }
 
@@ -245,9 +245,16 @@ bool IsWanted(uint32_t flags) {
   return (g_process.hot.flags.load(std::memory_order_relaxed) & flags) != 0;
 }
 
-Answer WithLibrary(Answer (*absent)(), auto body) {
-  Library* library = Running();
-  return library == nullptr ? absent() : body(*library);
+int Invalid(const char* why) {
+  return Guarded([why] { return Answer{PROFD_INVALID, why}; });
+}
+
+template <class Body>
+int WithLibrary(Body body) {
+  return Guarded([&body]() -> Answer {
+    Library* library = Running();
+    return library == nullptr ? NotRunning() : body(*library);
+  });
 }
 
 // A process that ends sends Bye; one that is killed is noticed by its socket.
@@ -271,17 +278,15 @@ int profd_init(const profd_config* config) {
     Library* library = profd::lib::g_process.current.load(std::memory_order_acquire);
     const bool says = config != nullptr && config->size >= sizeof(profd_config);
     if (answer.code == PROFD_OK && says && config->wait_ms > 0 && library != nullptr) {
-      library->WaitAttached(profd::lib::After(config->wait_ms, 0));
+      library->WaitAttached(profd::lib::After(config->wait_ms));
     }
     return answer;
   });
 }
 
 int profd_attach(uint32_t timeout_ms) {
-  return profd::lib::Guarded([timeout_ms] {
-    return profd::lib::WithLibrary(profd::lib::NotRunning, [timeout_ms](Library& library) {
-      return library.WaitAttached(profd::lib::After(timeout_ms, 0));
-    });
+  return profd::lib::WithLibrary([timeout_ms](Library& library) {
+    return library.WaitAttached(profd::lib::After(timeout_ms));
   });
 }
 
@@ -301,15 +306,12 @@ int profd_start(const char* options_json) {
 }
 
 int profd_start_with(const profd_start_args* args) {
-  return profd::lib::Guarded([args]() -> Answer {
-    if (args == nullptr) return {PROFD_INVALID, "no arguments"};
-    return profd::lib::WithLibrary(profd::lib::NotRunning, [args](Library& library) {
-      auto call = profd::lib::ReadStartArgs(*args);
-      if (!call.ok()) return profd::lib::FromStatus(call.status());
-      const uint32_t timeout_ms = args->size >= sizeof(profd_start_args) ? args->timeout_ms : 0;
-      return library.StartSession(*std::move(call),
-                                  profd::lib::After(timeout_ms, profd::lib::kStartMs));
-    });
+  if (args == nullptr) return profd::lib::Invalid("no arguments");
+  return profd::lib::WithLibrary([args](Library& library) {
+    auto call = profd::lib::ReadStartArgs(*args);
+    if (!call.ok()) return profd::lib::FromStatus(call.status());
+    const uint32_t timeout_ms = args->size >= sizeof(profd_start_args) ? args->timeout_ms : 0;
+    return library.StartSession(*std::move(call), profd::lib::After(timeout_ms, profd::lib::kStartMs));
   });
 }
 
@@ -318,11 +320,8 @@ int profd_stop(void) { return profd_stop_within(0); }
 int profd_stop_within(uint32_t timeout_ms) { return profd_stop_session(nullptr, timeout_ms); }
 
 int profd_stop_session(const char* session_id, uint32_t timeout_ms) {
-  return profd::lib::Guarded([=] {
-    return profd::lib::WithLibrary(profd::lib::NotRunning, [=](Library& library) {
-      return library.StopSession(session_id == nullptr ? "" : session_id,
-                                 profd::lib::After(timeout_ms, profd::lib::kStopMs));
-    });
+  return profd::lib::WithLibrary([=](Library& library) {
+    return library.StopSession(session_id == nullptr ? "" : session_id, profd::lib::After(timeout_ms, profd::lib::kStopMs));
   });
 }
 
@@ -372,7 +371,7 @@ int profd_stacks_wanted(int known, uint32_t timeout_ms) {
   return profd::lib::Guarded([=]() -> Answer {
     Library* library = profd::lib::RunningOrNone();
     if (library == nullptr) return profd::lib::NotRunning();
-    return {library->WaitStacks(known, profd::lib::After(timeout_ms, 0)), {}};
+    return {library->WaitStacks(known, profd::lib::After(timeout_ms)), {}};
   });
 }
 
@@ -402,12 +401,8 @@ int profd_stacks_answer(const char* threads_json, int left_out) {
 }
 
 int profd_set_metadata(const char* key, const char* value) {
-  return profd::lib::Guarded([key, value]() -> Answer {
-    if (key == nullptr) return {PROFD_INVALID, "the key of metadata must not be NULL"};
-    return profd::lib::WithLibrary(profd::lib::NotRunning, [key, value](Library& library) {
-      return library.SetMetadata(key, value == nullptr ? "" : value);
-    });
-  });
+  if (key == nullptr) return profd::lib::Invalid("the key of metadata must not be NULL");
+  return profd::lib::WithLibrary([=](Library& library) { return library.SetMetadata(key, value == nullptr ? "" : value); });
 }
 
 void profd_collect_allow(uint32_t providers) {
@@ -423,12 +418,10 @@ int profd_active(void) { return profd::lib::IsWanted(HotState::kMarks) ? 1 : 0; 
 int profd_connected(void) { return profd::lib::IsWanted(HotState::kAttached) ? 1 : 0; }
 
 int profd_session_json(char* buffer, size_t size, uint32_t refresh_ms) {
+  if (buffer == nullptr && size > 0) return profd::lib::Invalid("no buffer");
   std::string text;
-  const int code = profd::lib::Guarded([&]() -> Answer {
-    if (buffer == nullptr && size > 0) return {PROFD_INVALID, "no buffer"};
-    return profd::lib::WithLibrary(profd::lib::NotRunning, [&](Library& library) {
-      return library.SessionJson(refresh_ms > 0, profd::lib::After(refresh_ms, 0), &text);
-    });
+  const int code = profd::lib::WithLibrary([&](Library& library) {
+    return library.SessionJson(refresh_ms > 0, profd::lib::After(refresh_ms), &text);
   });
   if (code != PROFD_OK) return code;
   if (size > 0) {

@@ -13,8 +13,6 @@ namespace profd::lib {
 namespace {
 
 // The vendor's public headers (prof_api.h, prof_common.h): a command that all modules are notified of.
-constexpr char kProfapi[] = "libprofapi.so";
-constexpr char kRegisterName[] = "MsprofRegisterCallback";
 using Handler = int32_t (*)(uint32_t type, void* data, uint32_t bytes);
 using RegisterFunction = int32_t (*)(uint32_t module, Handler handler);
 constexpr uint32_t kControlSwitch = 1;  // type
@@ -80,11 +78,11 @@ extern "C" int32_t ProfdOnProfilerCommand(uint32_t type, void* data, uint32_t by
 
 bool ProfilerObserver::Register() {
   if (g_registered.load(std::memory_order_relaxed)) return false;
-  void* handle = ::dlopen(kProfapi, RTLD_LAZY | RTLD_NOLOAD);
+  void* handle = ::dlopen("libprofapi.so", RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return false;
-  const auto function = reinterpret_cast<RegisterFunction>(::dlsym(handle, kRegisterName));
+  RegisterFunction function = nullptr;
   // Where there is none, or it refuses, others are noticed by the result of Subscribe only.
-  const bool done = function != nullptr && function(kOurModule, ProfdOnProfilerCommand) == 0;
+  const bool done = FindFunction(handle, "MsprofRegisterCallback", &function) && function(kOurModule, ProfdOnProfilerCommand) == 0;
   g_registered.store(true, std::memory_order_relaxed);
   return done;
 }

@@ -37,9 +37,11 @@ Called Guarded(Call call) {
 // Null: why there is none.
 void* OpenVendorLibrary(const char* library, const std::vector<std::string>& folders, std::string* why);
 
+// False: it has no function of this name.
 template <class Function>
-void FindFunction(void* handle, const char* name, Function* function) {
+bool FindFunction(void* handle, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(::dlsym(handle, name));
+  return *function != nullptr;
 }
 
 // Whether the process has a library of this name mapped already.

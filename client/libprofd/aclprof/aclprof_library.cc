@@ -29,18 +29,14 @@ std::string AclprofLibrary::Load(AclprofLibrary* library) {
   std::string why;
   void* const handle = OpenVendorLibrary(kLibrary, {"lib64"}, &why);
   if (handle == nullptr) return why;
-  FindFunction(handle, "aclprofInit", &library->init_);
-  FindFunction(handle, "aclprofFinalize", &library->finalize_);
-  FindFunction(handle, "aclprofCreateConfig", &library->create_config_);
-  FindFunction(handle, "aclprofDestroyConfig", &library->destroy_config_);
-  FindFunction(handle, "aclprofStart", &library->start_);
-  FindFunction(handle, "aclprofStop", &library->stop_);
   FindFunction(handle, "aclprofSetConfig", &library->set_config_);
-  if (library->init_ == nullptr || library->finalize_ == nullptr || library->create_config_ == nullptr ||
-      library->destroy_config_ == nullptr || library->start_ == nullptr || library->stop_ == nullptr) {
-    return std::string(kLibrary) + " lacks functions of aclprof";
-  }
-  return {};
+  const bool complete = FindFunction(handle, "aclprofInit", &library->init_) &&
+                        FindFunction(handle, "aclprofFinalize", &library->finalize_) &&
+                        FindFunction(handle, "aclprofCreateConfig", &library->create_config_) &&
+                        FindFunction(handle, "aclprofDestroyConfig", &library->destroy_config_) &&
+                        FindFunction(handle, "aclprofStart", &library->start_) &&
+                        FindFunction(handle, "aclprofStop", &library->stop_);
+  return complete ? std::string() : std::string(kLibrary) + " lacks functions of aclprof";
 }
 
 Called AclprofLibrary::Init(const std::string& path) {
@@ -77,11 +73,10 @@ Called AclprofLibrary::Finalize() {
 std::vector<uint32_t> AclprofLibrary::Devices() {
   constexpr uint32_t kMost = 64;
   DeviceCountFunction function = nullptr;
-  if (void* runtime = ::dlopen("libascendcl.so", RTLD_LAZY | RTLD_NOLOAD); runtime != nullptr) {
-    FindFunction(runtime, "aclrtGetDeviceCount", &function);
-  }
+  void* const runtime = ::dlopen("libascendcl.so", RTLD_LAZY | RTLD_NOLOAD);
+  const bool found = runtime != nullptr && FindFunction(runtime, "aclrtGetDeviceCount", &function);
   uint32_t count = 0;
-  if (function == nullptr || !Guarded([&] { return function(&count); }).ok() || count == 0) count = 1;
+  if (!found || !Guarded([&] { return function(&count); }).ok() || count == 0) count = 1;
   std::vector<uint32_t> devices(std::min(count, kMost));
   std::iota(devices.begin(), devices.end(), 0U);
   return devices;

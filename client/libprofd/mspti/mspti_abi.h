@@ -168,13 +168,4 @@ using KindFunction = int (*)(Kind kind);  // Enable, Disable
 using IsEnabledFunction = bool (*)(Kind kind);
 using FlushAllFunction = int (*)(uint32_t ignored);
 
-inline constexpr char kSubscribeName[] = "msptiSubscribe";
-inline constexpr char kUnsubscribeName[] = "msptiUnsubscribe";
-inline constexpr char kRegisterCallbacksName[] =
-    "msptiActivityRegisterCallbacks";  // absent: not MSPTI
-inline constexpr char kEnableName[] = "msptiActivityEnable";
-inline constexpr char kDisableName[] = "msptiActivityDisable";
-inline constexpr char kIsEnabledName[] = "msptiActivityIsEnabled";
-inline constexpr char kFlushAllName[] = "msptiActivityFlushAll";
-
 }  // namespace profd::lib::mspti

@@ -6,19 +6,14 @@ std::string MsptiLibrary::Load(MsptiLibrary* library) {
   std::string why;
   void* const handle = OpenVendorLibrary(kLibrary, {"lib64", "tools/mspti/lib64"}, &why);
   if (handle == nullptr) return why;
-  FindFunction(handle, kSubscribeName, &library->subscribe_);
-  FindFunction(handle, kUnsubscribeName, &library->unsubscribe_);
-  FindFunction(handle, kRegisterCallbacksName, &library->register_callbacks_);
-  FindFunction(handle, kEnableName, &library->enable_);
-  FindFunction(handle, kDisableName, &library->disable_);
-  FindFunction(handle, kFlushAllName, &library->flush_all_);
-  FindFunction(handle, kIsEnabledName, &library->is_enabled_);
-  if (library->subscribe_ == nullptr || library->unsubscribe_ == nullptr ||
-      library->register_callbacks_ == nullptr || library->enable_ == nullptr ||
-      library->disable_ == nullptr || library->flush_all_ == nullptr) {
-    return std::string(kLibrary) + " lacks functions of MSPTI";
-  }
-  return {};
+  FindFunction(handle, "msptiActivityIsEnabled", &library->is_enabled_);
+  const bool complete = FindFunction(handle, "msptiSubscribe", &library->subscribe_) &&
+                        FindFunction(handle, "msptiUnsubscribe", &library->unsubscribe_) &&
+                        FindFunction(handle, "msptiActivityRegisterCallbacks", &library->register_callbacks_) &&
+                        FindFunction(handle, "msptiActivityEnable", &library->enable_) &&
+                        FindFunction(handle, "msptiActivityDisable", &library->disable_) &&
+                        FindFunction(handle, "msptiActivityFlushAll", &library->flush_all_);
+  return complete ? std::string() : std::string(kLibrary) + " lacks functions of MSPTI";
 }
 
 Called MsptiLibrary::Subscribe() {

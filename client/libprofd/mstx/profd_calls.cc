@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "client/libprofd/path_beside.h"
+#include "client/libprofd/vendor_library.h"
 
 namespace profd::mstx {
 namespace {
@@ -21,23 +22,15 @@ void* Open() {
   return ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
 }
 
-template <class Call>
-bool Find(void* library, const char* name, Call* call) {
-  *call = reinterpret_cast<Call>(::dlsym(library, name));
-  return *call != nullptr;
-}
-
 }  // namespace
 
 ProfdCalls FindProfd() {
   ProfdCalls calls;
   void* library = Open();
-  if (library == nullptr || !Find(library, "profd_mark_in", &calls.mark_in) ||
-      !Find(library, "profd_range_start", &calls.range_start) ||
-      !Find(library, "profd_range_end", &calls.range_end)) {
-    return {};
-  }
-  return calls;
+  const bool complete = library != nullptr && lib::FindFunction(library, "profd_mark_in", &calls.mark_in) &&
+                        lib::FindFunction(library, "profd_range_start", &calls.range_start) &&
+                        lib::FindFunction(library, "profd_range_end", &calls.range_end);
+  return complete ? calls : ProfdCalls();
 }
 
 }  // namespace profd::mstx
