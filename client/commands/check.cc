@@ -31,13 +31,7 @@ v1::CheckOptionsResponse CheckHere(const VendorOptions& vendor, const CheckOptio
   if (options.no_job && !awaited.empty()) warnings.push_back(fmt::format("{}: {}", fmt::join(awaited, ", "), options::kNeedsProcess));
   for (const Problem& problem : problems) ToWire(problem, response.add_problems());
   for (const std::string& warning : warnings) response.add_warnings(warning);
-  for (const options::Effective& effective : result.options.effective) {
-    v1::EffectiveOption* added = response.add_effective_options();
-    added->set_key(effective.key);
-    added->set_value(effective.value);
-    added->set_asked(effective.asked);
-    added->set_note(effective.note);
-  }
+  for (const options::Effective& effective : result.options.effective) ToWire(effective, response.add_effective_options());
   return response;
 }
 

@@ -3,31 +3,16 @@
 #include <fmt/format.h>
 
 #include "client/render.h"
-#include "proto/options/options.h"
 #include "proto/enum_word/enum_word.h"
+#include "proto/options/options_message.h"
 
 namespace profd::client {
 namespace {
 
 v1::ListOptionsResponse FromTable(const options::NodeSupport* node) {
   v1::ListOptionsResponse response;
-  for (const options::Option& option : options::Table()) {
-    v1::OptionInfo* info = response.add_options();
-    info->set_key(std::string(option.key));
-    info->set_type(EnumOf<v1::OptionInfo::Type>(options::TypeName(option.type)));
-    info->set_range(options::RangeText(option));
-    info->set_default_value(options::DefaultText(option));
-    info->set_unit(std::string(option.unit));
-    info->set_effect(std::string(option.effect));
-    info->set_conflicts(std::string(option.conflicts));
-    info->set_source(EnumOf<v1::OptionInfo::Source>(options::OriginName(option.origin)));
-    std::string reason = node == nullptr ? "" : options::WhyUnsupported(option, *node);
-    info->set_supported(reason.empty());
-    info->set_reason(reason);
-  }
-  if (node != nullptr) {
-    for (const std::string& chip : node->chip_names) response.add_chips(chip);
-  }
+  for (const options::Option& option : options::Table()) ToWire(option, node, response.add_options());
+  if (node != nullptr) response.mutable_chips()->Assign(node->chip_names.begin(), node->chip_names.end());
   return response;
 }
 

@@ -6,32 +6,15 @@
 #include "daemon/session/collector_plan.h"
 #include "daemon/session/option_plan.h"
 #include "profd/v1/profd.pb.h"
-#include "proto/enum_word/enum_word.h"
+#include "proto/options/options_message.h"
 #include "proto/problems/problem_message.h"
 
 namespace profd {
-namespace {
-
-using options::Option;
-
-}  // namespace
 
 void ListOptions(const Host& host, v1::ListOptionsResponse* out) {
   const options::NodeSupport support = SupportOf(host.devices, Collectors(), ProbeOn(host));
   for (const std::string& chip : support.chip_names) out->add_chips(chip);
-  for (const Option& option : options::Table()) {
-    v1::OptionInfo& info = *out->add_options();
-    info.set_key(std::string(option.key));
-    info.set_type(EnumOf<v1::OptionInfo::Type>(options::TypeName(option.type)));
-    info.set_range(options::RangeText(option));
-    info.set_default_value(options::DefaultText(option));
-    info.set_unit(std::string(option.unit));
-    info.set_effect(std::string(option.effect));
-    info.set_conflicts(std::string(option.conflicts));
-    info.set_source(EnumOf<v1::OptionInfo::Source>(options::OriginName(option.origin)));
-    info.set_reason(options::WhyUnsupported(option, support));
-    info.set_supported(info.reason().empty());
-  }
+  for (const options::Option& option : options::Table()) ToWire(option, &support, out->add_options());
 }
 
 void CheckOptions(const Host& host, double max_hz,

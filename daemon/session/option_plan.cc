@@ -289,11 +289,4 @@ bool CanServe(std::string_view option, std::string_view value, const v1::Session
   return WhyNotServed(option, value, spec).why == kDefaultOnly;
 }
 
-void ToWire(const options::Effective& effective, v1::EffectiveOption* out) {
-  out->set_key(effective.key);
-  out->set_value(effective.value);
-  out->set_asked(effective.asked);
-  out->set_note(effective.note);
-}
-
 }  // namespace profd

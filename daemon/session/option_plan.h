@@ -17,7 +17,6 @@
 namespace profd {
 
 namespace v1 {
-class EffectiveOption;
 class ProfilingOptions;
 class SessionSpec;
 }  // namespace v1
@@ -79,7 +78,5 @@ inline constexpr std::string_view kMarksDetail = "marks of attached processes"; 
 // The options whose data come from inside the application, with their values; those that are off
 // are left out.
 std::map<std::string, std::string> ApplicationOptions(const options::OptionSet& set);
-
-void ToWire(const options::Effective& effective, v1::EffectiveOption* out);
 
 }  // namespace profd

@@ -12,6 +12,7 @@
 #include "daemon/session/local_cpus.h"
 #include "daemon/session/session.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/options/options_message.h"
 
 namespace profd {
 namespace {

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "profd/v1/options.pb.h"
+#include "profd/v1/profd.pb.h"
+#include "proto/enum_word/enum_word.h"
 #include "proto/options/option_value.h"
 
 namespace profd::options {
@@ -46,6 +48,26 @@ bool SetField(std::string_view key, std::string_view value, v1::ProfilingOptions
   if (!IsUtf8(value)) return false;
   reflection->SetString(message, field, std::string(value));
   return true;
+}
+
+void ToWire(const Effective& effective, v1::EffectiveOption* out) {
+  out->set_key(effective.key);
+  out->set_value(effective.value);
+  out->set_asked(effective.asked);
+  out->set_note(effective.note);
+}
+
+void ToWire(const Option& option, const NodeSupport* node, v1::OptionInfo* out) {
+  out->set_key(std::string(option.key));
+  out->set_type(EnumOf<v1::OptionInfo::Type>(TypeName(option.type)));
+  out->set_range(RangeText(option));
+  out->set_default_value(DefaultText(option));
+  out->set_unit(std::string(option.unit));
+  out->set_effect(std::string(option.effect));
+  out->set_conflicts(std::string(option.conflicts));
+  out->set_source(EnumOf<v1::OptionInfo::Source>(OriginName(option.origin)));
+  if (node != nullptr) out->set_reason(WhyUnsupported(option, *node));
+  out->set_supported(out->reason().empty());
 }
 
 }  // namespace profd::options
