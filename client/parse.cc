@@ -119,6 +119,13 @@ Result<uint64_t> ParseDurationMs(std::string_view text) {
       "\"{}\" is not a duration; write an integer and a unit: 500ms, 30s, 5m, 1h", text));
 }
 
+Result<uint32_t> ParseIntervalMs(std::string_view text) {
+  const auto ms = ParseDurationMs(text);
+  if (!ms.ok()) return ms.status();
+  if (*ms > std::numeric_limits<uint32_t>::max()) return OutOfRange("is too long");
+  return static_cast<uint32_t>(*ms);
+}
+
 Result<std::vector<uint32_t>> ParseDevices(std::string_view text) {
   std::vector<uint32_t> devices;
   for (const std::string_view item : options::SplitList(text)) {

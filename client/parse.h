@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -23,6 +24,9 @@ inline constexpr int64_t kMaxEpochSeconds = std::numeric_limits<int64_t>::max() 
 std::optional<int64_t> ParseDate(std::string_view text);
 // ".25" -> ns, off the front of `*rest`; true when there is none.
 bool TakeFraction(std::string_view* rest, int64_t* ns);
+
+// As ParseDurationMs, for a field of 32 bits.
+Result<uint32_t> ParseIntervalMs(std::string_view text);
 
 // "4-7", or "4" for both.
 bool ParseRange(std::string_view text, uint32_t* first, uint32_t* last);
@@ -41,5 +45,19 @@ Result<int32_t> ParsePid(std::string_view text);
 
 // "a,b,c"; no empty items.
 Result<std::vector<std::string>> ParseList(std::string_view text);
+
+// What a flag's value is; empty, with a line among the problems, where it is not well written.
+template <class T>
+std::optional<T> ReadFlag(std::string_view flag, Result<T> value, std::vector<std::string>* problems) {
+  if (value.ok()) return std::move(value).value();
+  problems->push_back(std::string(flag) + " " + value.status().message());
+  return std::nullopt;
+}
+// Empty where the flag was not given, too.
+template <class T>
+std::optional<T> ReadFlag(std::string_view flag, const std::optional<std::string>& text,
+                          Result<T> (*parse)(std::string_view), std::vector<std::string>* problems) {
+  return text ? ReadFlag(flag, parse(*text), problems) : std::nullopt;
+}
 
 }  // namespace profd::client

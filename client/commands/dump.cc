@@ -41,21 +41,9 @@ Result<std::string> Fetch(const Context& context, const std::string& id, const s
 v1::DumpRecorderRequest BuildDumpRequest(const DumpOptions& options,
                                          std::vector<std::string>* problems) {
   v1::DumpRecorderRequest request;
-  if (options.last) {
-    auto ms = ParseDurationMs(*options.last);
-    if (ms.ok()) {
-      request.set_last_ms(*ms);
-    } else {
-      problems->push_back("--last " + ms.status().message());
-    }
-  }
-  if (options.devices) {
-    auto devices = ParseDevices(*options.devices);
-    if (devices.ok()) {
-      for (uint32_t device : *devices) request.add_devices(device);
-    } else {
-      problems->push_back("--devices " + devices.status().message());
-    }
+  if (const auto ms = ReadFlag("--last", options.last, ParseDurationMs, problems)) request.set_last_ms(*ms);
+  if (const auto devices = ReadFlag("--devices", options.devices, ParseDevices, problems)) {
+    request.mutable_devices()->Assign(devices->begin(), devices->end());
   }
   request.set_job_id(options.job.value_or(""));
   request.set_reason(options.reason.value_or(""));

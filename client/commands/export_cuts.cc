@@ -45,9 +45,8 @@ void ParseCuts(const ExportCommand& command, ExportOptions* options, std::vector
   if (command.step && (command.from || command.to)) {
     problems->push_back("--step sets the times: leave out --from and --to, or --step");
   }
-  if (!command.rank) return;
-  const auto items = ParseList(*command.rank);
-  if (!items.ok()) return problems->push_back("--rank " + items.status().message());
+  const auto items = ReadFlag("--rank", command.rank, ParseList, problems);
+  if (!items) return;
   for (const std::string& item : *items) {
     const auto ranks = ParseNumbers(item);
     if (!ranks || ranks->last > kMaxRank) {

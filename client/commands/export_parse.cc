@@ -84,25 +84,21 @@ std::vector<std::string> DumpsIn(Contents contents) {
 }
 
 void ParseTargets(const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
-  auto items = ParseList(text);
-  if (!items.ok()) return problems->push_back("--devices " + items.status().message());
+  const auto items = ReadFlag("--devices", ParseList(text), problems);
+  if (!items) return;
   for (const std::string& item : *items) {
     if (item == "host") {
       options->devices.insert(-1);
       continue;
     }
-    auto devices = ParseDevices(item);
-    if (!devices.ok()) {
-      problems->push_back("--devices " + devices.status().message());
-      continue;
-    }
-    for (uint32_t device : *devices) options->devices.insert(static_cast<int>(device));
+    const auto devices = ReadFlag("--devices", ParseDevices(item), problems);
+    if (devices) options->devices.insert(devices->begin(), devices->end());
   }
 }
 
 void ParseChannels(const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
-  auto items = ParseList(text);
-  if (!items.ok()) return problems->push_back("--channels " + items.status().message());
+  const auto items = ReadFlag("--channels", ParseList(text), problems);
+  if (!items) return;
   for (const std::string& item : *items) {
     if (item == exporting::kEventsChannel || exporting::FindTable(item) != nullptr) {
       options->channels.insert(item);
@@ -116,8 +112,8 @@ void ParseChannels(const std::string& text, ExportOptions* options, std::vector<
 }
 
 void ParseFormats(std::string_view flag, const std::string& text, ExportOptions* options, std::vector<std::string>* problems) {
-  auto items = ParseList(text);
-  if (!items.ok()) return problems->push_back(fmt::format("{} {}", flag, items.status().message()));
+  const auto items = ReadFlag(flag, ParseList(text), problems);
+  if (!items) return;
   std::vector<std::string_view> known = exporting::FormatNames();
   for (const std::string& item : *items) {
     if (std::ranges::find(options->formats, item) != options->formats.end()) continue;
@@ -254,9 +250,8 @@ Status CheckSelection(const ExportCommand& command, const std::vector<DumpFacts>
 
 void ResolveTime(const char* flag, const std::optional<std::string>& text, const DumpSpan& span,
                  int64_t* ns, std::vector<std::string>* problems) {
-  if (!text) return;
-  Result<TimePoint> point = ParseTimePoint(*text);
-  if (!point.ok()) return problems->push_back(flag + (" " + point.status().message()));
+  const auto point = ReadFlag(flag, text, ParseTimePoint, problems);
+  if (!point) return;
   using Kind = TimePoint::Kind;
   int64_t base = point->kind == Kind::kFromStart ? span.start_ns : span.end_ns;
   if (point->kind != Kind::kAbsolute && base == 0) {

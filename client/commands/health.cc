@@ -15,42 +15,24 @@ namespace {
 
 using Devices = std::vector<const v1::Device*>;
 
-// Of the node, the requested ones; empty `asked` = all. False: reported, `*code` is the answer.
-bool Select(const Context& context, const v1::Node& node, const std::vector<uint32_t>& asked,
-            Devices* selected, int* code) {
-  for (const v1::Device& device : node.devices()) {
-    if (asked.empty() || std::ranges::find(asked, device.id()) != asked.end()) {
-      selected->push_back(&device);
-    }
-  }
-  for (uint32_t id : asked) {
-    const bool known = std::ranges::any_of(node.devices(), [id](const v1::Device& device) { return device.id() == id; });
-    if (known) continue;
-    *code = Fail(context, NotFound(fmt::format("this node has no device {}", id)));
-    return false;
-  }
-  return true;
-}
+using Report = int (*)(const Context&, const HealthOptions&, const v1::Node&, const Devices&);
 
-// What both commands begin with. False: `*code` is the answer.
-bool Ask(const Context& context, const char* command, const HealthOptions& options, v1::Node* node,
-         Devices* selected, int* code) {
-  std::vector<uint32_t> asked;
-  if (options.devices) {
-    auto devices = ParseDevices(*options.devices);
-    if (!devices.ok()) {
-      *code = UsageError(context.io, command, {"--devices " + devices.status().message()});
-      return false;
-    }
-    asked = std::move(devices).value();
+// The report on the devices that were asked for, or all.
+int Run(const Context& context, const char* command, const HealthOptions& options, Report report) {
+  std::vector<std::string> problems;
+  const auto asked = ReadFlag("--devices", options.devices, ParseDevices, &problems);
+  if (!problems.empty()) return UsageError(context.io, command, problems);
+  const auto node = WithProgress(context, "asking profd", [&] { return context.api.GetNode(); });
+  if (!node.ok()) return Fail(context, node.status());
+  Devices selected;
+  for (const v1::Device& device : node->devices()) {
+    if (!asked || std::ranges::find(*asked, device.id()) != asked->end()) selected.push_back(&device);
   }
-  auto answer = WithProgress(context, "asking profd", [&] { return context.api.GetNode(); });
-  if (!answer.ok()) {
-    *code = Fail(context, answer.status());
-    return false;
+  for (uint32_t id : asked.value_or(std::vector<uint32_t>())) {
+    if (std::ranges::find(selected, id, &v1::Device::id) != selected.end()) continue;
+    return Fail(context, NotFound(fmt::format("this node has no device {}", id)));
   }
-  *node = std::move(answer).value();
-  return Select(context, *node, asked, selected, code);
+  return report(context, options, *node, selected);
 }
 
 std::string SinceText(int64_t since_ns) {
@@ -80,13 +62,7 @@ int FaultsUnknown(const Context& context, const v1::Node& node) {
   return kExitUnknown;
 }
 
-}  // namespace
-
-int RunHealth(const Context& context, const HealthOptions& options) {
-  v1::Node node;
-  Devices devices;
-  int code = kExitOk;
-  if (!Ask(context, "health", options, &node, &devices, &code)) return code;
+int ReportHealth(const Context& context, const HealthOptions& options, const v1::Node& node, const Devices& devices) {
   v1::Health::Verdict verdict =
       options.devices ? v1::Health::VERDICT_OK : node.health().verdict();
   for (const v1::Device* device : devices) {
@@ -126,11 +102,7 @@ int RunHealth(const Context& context, const HealthOptions& options) {
   return ExitCodeOf(verdict);
 }
 
-int RunFaults(const Context& context, const HealthOptions& options) {
-  v1::Node node;
-  Devices devices;
-  int code = kExitOk;
-  if (!Ask(context, "faults", options, &node, &devices, &code)) return code;
+int ReportFaults(const Context& context, const HealthOptions&, const v1::Node& node, const Devices& devices) {
   if (devices.empty()) return FaultsUnknown(context, node);
   Json list = Json::array();
   Table table({">ID", ">NPU", "CODE", "SEVERITY", "SINCE", "NAME"});
@@ -161,5 +133,11 @@ int RunFaults(const Context& context, const HealthOptions& options) {
   }
   return kExitOk;
 }
+
+}  // namespace
+
+int RunHealth(const Context& context, const HealthOptions& options) { return Run(context, "health", options, ReportHealth); }
+
+int RunFaults(const Context& context, const HealthOptions& options) { return Run(context, "faults", options, ReportFaults); }
 
 }  // namespace profd::client

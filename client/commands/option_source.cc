@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "client/commands/start_parse.h"
+#include "client/parse.h"
 #include "proto/options/options_message.h"
 #include "proto/options/presets.h"
 
@@ -65,10 +66,9 @@ void TakeJson(const OptionSource& source, VendorOptions* vendor, std::vector<std
     return;
   }
   if (!source.json) return;
-  auto text = ReadJson(source);
-  if (!text.ok()) {
-    problems->push_back("--options-json " + text.status().message());
-  } else if (Trim(*text).empty()) {
+  auto text = ReadFlag("--options-json", ReadJson(source), problems);
+  if (!text) return;
+  if (Trim(*text).empty()) {
     // On the wire nothing would mean "not given".
     problems->emplace_back("--options-json is empty; write an object, as in {\"l2\":\"on\"}");
   } else {
@@ -78,11 +78,8 @@ void TakeJson(const OptionSource& source, VendorOptions* vendor, std::vector<std
 
 void TakeAcl(const OptionSource& source, VendorOptions* vendor, std::vector<std::string>* problems) {
   for (const std::string& text : source.acl) {
-    auto pair = ParsePair(text);
-    if (!pair.ok()) {
-      problems->push_back("--acl " + pair.status().message());
-      continue;
-    }
+    const auto pair = ReadFlag("--acl", ParsePair(text), problems);
+    if (!pair) continue;
     auto [known, added] = vendor->acl.insert(*pair);
     if (!added && known->second != pair->second) {
       problems->push_back(fmt::format("--acl {}: given twice, as \"{}\" and \"{}\"", pair->first,

@@ -146,15 +146,11 @@ std::string WantedText(const StacksOptions& options) {
 v1::GetStacksRequest BuildStacksRequest(const StacksOptions& options, std::vector<std::string>* problems) {
   v1::GetStacksRequest request;
   request.set_job_id(options.job);
-  if (options.ranks) {
-    auto ranks = ParseRanks(*options.ranks);
-    if (!ranks.ok()) problems->push_back("--rank " + ranks.status().message());
-    if (ranks.ok()) request.mutable_ranks()->Assign(ranks->begin(), ranks->end());
+  if (const auto ranks = ReadFlag("--rank", options.ranks, ParseRanks, problems)) {
+    request.mutable_ranks()->Assign(ranks->begin(), ranks->end());
   }
   for (const std::string& text : options.pids) {
-    auto pid = ParsePid(text);
-    if (!pid.ok()) problems->push_back("--pid " + pid.status().message());
-    if (pid.ok()) request.add_pids(*pid);
+    if (const auto pid = ReadFlag("--pid", ParsePid(text), problems)) request.add_pids(*pid);
   }
   return request;
 }

@@ -79,11 +79,8 @@ Result<std::pair<std::string, std::string>> ParsePair(std::string_view text) {
 
 void ReadCollectors(const std::vector<std::string>& texts, std::vector<std::string>* problems, v1::SessionSpec* request) {
   for (const std::string& text : texts) {
-    const Result<NamedRate> rate = ParseNamedRate(text);
-    if (!rate.ok()) {
-      problems->push_back("--collector " + rate.status().message());
-      continue;
-    }
+    const auto rate = ReadFlag("--collector", ParseNamedRate(text), problems);
+    if (!rate) continue;
     v1::CollectorRequest* added = request->add_collectors();
     added->set_name(rate->name);
     if (rate->hz > 0) added->set_hz(rate->hz);

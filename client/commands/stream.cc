@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -180,30 +179,15 @@ Result<uint64_t> ParseCount(std::string_view text) {
 v1::StreamSamplesRequest BuildRequest(const StreamOptions& options,
                                       std::vector<std::string>* problems) {
   v1::StreamSamplesRequest request;
-  auto bad = [problems](std::string_view flag, const Status& status) {
-    problems->push_back(fmt::format("{} {}", flag, status.message()));
-  };
-  if (options.collectors) {
-    auto names = ParseList(*options.collectors);
-    if (!names.ok()) bad("--collectors", names.status());
-    for (const std::string& name : names.value_or({})) request.add_collectors(name);
+  if (const auto names = ReadFlag("--collectors", options.collectors, ParseList, problems)) {
+    request.mutable_collectors()->Assign(names->begin(), names->end());
   }
-  if (options.devices) {
-    auto devices = ParseDevices(*options.devices);
-    if (!devices.ok()) bad("--devices", devices.status());
-    for (uint32_t id : devices.value_or({})) request.add_devices(id);
+  if (const auto devices = ReadFlag("--devices", options.devices, ParseDevices, problems)) {
+    request.mutable_devices()->Assign(devices->begin(), devices->end());
   }
-  if (options.interval) {
-    auto ms = ParseDurationMs(*options.interval);
-    if (ms.ok() && *ms > std::numeric_limits<uint32_t>::max()) ms = OutOfRange("is too long");
-    if (!ms.ok()) bad("--interval", ms.status());
-    if (ms.ok()) request.set_interval_ms(*ms);
-  }
-  if (options.count) {
-    auto count = ParseCount(*options.count);
-    if (!count.ok()) bad("--count", count.status());
-    if (count.ok()) request.set_max_samples(*count);
-  }
+  const auto interval_ms = ReadFlag("--interval", options.interval, ParseIntervalMs, problems);
+  if (interval_ms) request.set_interval_ms(*interval_ms);
+  if (const auto count = ReadFlag("--count", options.count, ParseCount, problems)) request.set_max_samples(*count);
   request.set_devices_only(options.devices_only);
   return request;
 }

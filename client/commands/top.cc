@@ -33,11 +33,8 @@ View ParseView(const TopOptions& options, std::vector<std::string>* problems) {
   View view;
   view.job = options.job;
   view.ascii = options.ascii || !IsUtf8Locale();
-  if (options.interval) {
-    auto ms = ParseDurationMs(*options.interval);
-    if (!ms.ok()) {
-      problems->push_back("--interval " + ms.status().message());
-    } else if (*ms < uint64_t{top::kMinIntervalMs} || *ms > uint64_t{top::kMaxIntervalMs}) {
+  if (const auto ms = ReadFlag("--interval", options.interval, ParseDurationMs, problems)) {
+    if (*ms < uint64_t{top::kMinIntervalMs} || *ms > uint64_t{top::kMaxIntervalMs}) {
       problems->push_back(
           fmt::format("--interval \"{}\" is not within 100ms..10s", *options.interval));
     } else {
@@ -48,10 +45,8 @@ View ParseView(const TopOptions& options, std::vector<std::string>* problems) {
     Status status = top::ParseSort(*options.sort, &view);
     if (!status.ok()) problems->push_back("--sort " + status.message());
   }
-  if (options.devices) {
-    auto devices = ParseDevices(*options.devices);
-    if (!devices.ok()) problems->push_back("--devices " + devices.status().message());
-    for (uint32_t id : devices.value_or({})) view.devices.insert(id);
+  if (const auto devices = ReadFlag("--devices", options.devices, ParseDevices, problems)) {
+    view.devices.insert(devices->begin(), devices->end());
   }
   return view;
 }

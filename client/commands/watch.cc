@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "client/cli_message.h"
 #include "client/parse.h"
 #include "client/render.h"
@@ -81,11 +79,8 @@ int RunWatch(const Context& context, const WatchOptions& options) {
   v1::WatchSessionRequest request;
   request.set_session_id(options.id);
   if (options.interval) {
-    auto ms = ParseDurationMs(*options.interval);
-    if (!ms.ok() || *ms > std::numeric_limits<uint32_t>::max()) {
-      std::string why = ms.ok() ? "is too long" : ms.status().message();
-      return UsageError(context.io, "watch", {"--interval " + why});
-    }
+    const auto ms = ParseIntervalMs(*options.interval);
+    if (!ms.ok()) return UsageError(context.io, "watch", {"--interval " + ms.status().message()});
     request.set_interval_ms(*ms);
   }
   SignalWatch signals({SIGINT, SIGTERM});

@@ -237,12 +237,9 @@ int64_t NodeTimeoutMs(const FleetCommand& command, std::vector<std::string>* pro
   if (has_timeout && command.fleet.node_timeout) {
     problems->push_back("--timeout and --node-timeout are the same for many nodes: give one of them");
   }
-  const std::optional<std::string>& given = has_timeout ? command.timeout : command.fleet.node_timeout;
-  if (!given) return kDefaultNodeTimeoutMs;
-  auto ms = ParseDurationMs(*given);
-  if (ms.ok()) return static_cast<int64_t>(*ms);
-  problems->push_back((has_timeout ? "--timeout " : "--node-timeout ") + ms.status().message());
-  return kDefaultNodeTimeoutMs;
+  const auto ms = has_timeout ? ReadFlag("--timeout", command.timeout, ParseDurationMs, problems)
+                              : ReadFlag("--node-timeout", command.fleet.node_timeout, ParseDurationMs, problems);
+  return ms ? static_cast<int64_t>(*ms) : kDefaultNodeTimeoutMs;
 }
 
 }  // namespace

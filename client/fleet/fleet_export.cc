@@ -199,11 +199,8 @@ FleetExport BuildFleetExport(const ExportCommand& command, const FleetExportArgs
   if (const auto unfit = UnfitForStore(command)) problems->push_back(*unfit);
   if (command.cluster) problems->push_back("--cluster is for dumps of this machine; on nodes it is archive.cluster");
   if (command.resume) problems->push_back("--resume is for dumps of this machine; what is loaded is not loaded again on nodes");
-  if (args.timeout) {
-    auto ms = ParseDurationMs(*args.timeout);
-    if (ms.ok()) wanted.timeout_ns = static_cast<int64_t>(*ms) * kNsPerMs;
-    if (!ms.ok()) problems->push_back("--timeout " + ms.status().message());
-  }
+  const auto ms = ReadFlag("--timeout", args.timeout, ParseDurationMs, problems);
+  if (ms) wanted.timeout_ns = static_cast<int64_t>(*ms) * kNsPerMs;
   return wanted;
 }
 
