@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "base/status.h"
@@ -24,8 +25,8 @@ class ProfdApi {
 
   virtual Result<v1::Node> GetNode() = 0;
   virtual Result<v1::Session> StartSession(const v1::SessionSpec& request) = 0;
-  virtual Result<v1::Session> StopSession(const v1::StopSessionRequest& request) = 0;
-  virtual Result<v1::Session> GetSession(const v1::GetSessionRequest& request) = 0;
+  virtual Result<v1::Session> StopSession(const std::string& session_id) = 0;
+  virtual Result<v1::Session> GetSession(const std::string& session_id) = 0;
   virtual Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) = 0;
   virtual Result<v1::DeleteDumpResponse> DeleteDump(const v1::DeleteDumpRequest& request) = 0;
 
@@ -34,7 +35,6 @@ class ProfdApi {
   virtual Result<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual Result<v1::GetActivityResponse> GetActivity(const v1::GetActivityRequest& request) = 0;
   virtual Result<v1::GetAdviceResponse> GetAdvice(const v1::GetAdviceRequest& request) = 0;
-  virtual Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) = 0;
   virtual Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) = 0;
   virtual Result<v1::GetTimeResponse> GetTime() = 0;
   virtual Result<v1::Topology> GetTopology() = 0;
@@ -49,7 +49,7 @@ class ProfdApi {
   virtual Result<v1::ReportArchiveResponse> ReportArchive(const v1::ReportArchiveRequest& request) = 0;
 
   virtual Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) = 0;
-  virtual Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) = 0;
+  virtual Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const std::string& lease_id) = 0;
   virtual Result<v1::ListTuningLeasesResponse> ListTuningLeases() = 0;
 
   virtual Status WatchSession(const v1::WatchSessionRequest& request,

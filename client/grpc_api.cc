@@ -100,10 +100,14 @@ class GrpcApi final : public ProfdApi {
     *request.mutable_spec() = spec;
     return Unary(&v1::SessionService::Stub::AsyncStartSession, request, kStartMs);
   }
-  Result<v1::Session> StopSession(const v1::StopSessionRequest& request) override {
+  Result<v1::Session> StopSession(const std::string& session_id) override {
+    v1::StopSessionRequest request;
+    request.set_session_id(session_id);
     return Unary(&v1::SessionService::Stub::AsyncStopSession, request, kStopMs);
   }
-  Result<v1::Session> GetSession(const v1::GetSessionRequest& request) override {
+  Result<v1::Session> GetSession(const std::string& session_id) override {
+    v1::GetSessionRequest request;
+    request.set_session_id(session_id);
     return Unary(&v1::SessionService::Stub::AsyncGetSession, request, kQueryMs);
   }
   Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
@@ -126,9 +130,6 @@ class GrpcApi final : public ProfdApi {
   }
   Result<v1::GetAdviceResponse> GetAdvice(const v1::GetAdviceRequest& request) override {
     return Unary(&v1::NodeService::Stub::AsyncGetAdvice, request, kQueryMs);
-  }
-  Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
-    return Unary(&v1::SessionService::Stub::AsyncRenewLease, request, kQueryMs);
   }
   Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) override {
     return Unary(&v1::SessionService::Stub::AsyncDumpRecorder, request, kStopMs);
@@ -169,7 +170,9 @@ class GrpcApi final : public ProfdApi {
   Result<v1::TuningLease> AcquireTuningLease(const v1::AcquireTuningLeaseRequest& request) override {
     return Unary(&v1::SessionService::Stub::AsyncAcquireTuningLease, request, kQueryMs);
   }
-  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) override {
+  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const std::string& lease_id) override {
+    v1::ReleaseTuningLeaseRequest request;
+    request.set_lease_id(lease_id);
     return Unary(&v1::SessionService::Stub::AsyncReleaseTuningLease, request, kQueryMs);
   }
   Result<v1::ListTuningLeasesResponse> ListTuningLeases() override {

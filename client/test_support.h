@@ -65,7 +65,6 @@ struct FakeDaemon {
   v1::ChannelReleases releases;
   v1::ReleaseChannelsRequest release_request;
   v1::AcquireChannelsRequest acquire_request;
-  uint64_t lease_left_ms = 0;
   v1::ListDumpsResponse dumps;
   v1::ClaimArchiveUploadResponse archive;
   // Called before each answer.
@@ -89,7 +88,6 @@ struct FakeDaemon {
   v1::CheckOptionsRequest check_request;
   v1::ListJobsRequest jobs_request;
   v1::DumpRecorderRequest recorder_request;
-  std::vector<std::string> renewed;
   v1::StreamSamplesRequest stream_request;
   v1::WatchSessionRequest watch_request;
   std::string socket;
@@ -108,13 +106,13 @@ class FakeApi : public ProfdApi {
     if (!daemon_.error.ok()) return daemon_.error;
     return daemon_.on_start(request);
   }
-  Result<v1::Session> StopSession(const v1::StopSessionRequest& request) override {
+  Result<v1::Session> StopSession(const std::string& session_id) override {
     if (!daemon_.error.ok()) return daemon_.error;
-    daemon_.stopped.push_back(request.session_id());
-    if (daemon_.on_stop) return daemon_.on_stop(request.session_id());
-    return Find(request.session_id());
+    daemon_.stopped.push_back(session_id);
+    if (daemon_.on_stop) return daemon_.on_stop(session_id);
+    return Find(session_id);
   }
-  Result<v1::Session> GetSession(const v1::GetSessionRequest& request) override { return Find(request.session_id()); }
+  Result<v1::Session> GetSession(const std::string& session_id) override { return Find(session_id); }
   Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
     if (!daemon_.error.ok()) return daemon_.error;
     daemon_.list_request = request;
@@ -157,12 +155,6 @@ class FakeApi : public ProfdApi {
     daemon_.advice_request = request;
     return Answer(daemon_.advice);
   }
-  Result<v1::RenewLeaseResponse> RenewLease(const v1::RenewLeaseRequest& request) override {
-    daemon_.renewed.push_back(request.session_id());
-    v1::RenewLeaseResponse response;
-    response.set_left_ms(daemon_.lease_left_ms);
-    return Answer(response);
-  }
   Result<v1::Session> DumpRecorder(const v1::DumpRecorderRequest& request) override {
     daemon_.recorder_request = request;
     return Answer(daemon_.recorded);
@@ -201,8 +193,8 @@ class FakeApi : public ProfdApi {
     if (!daemon_.tuning_error.ok()) return daemon_.tuning_error;
     return Answer(daemon_.tuning_lease);
   }
-  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const v1::ReleaseTuningLeaseRequest& request) override {
-    daemon_.released.push_back(request.lease_id());
+  Result<v1::ReleaseTuningLeaseResponse> ReleaseTuningLease(const std::string& lease_id) override {
+    daemon_.released.push_back(lease_id);
     return Answer(v1::ReleaseTuningLeaseResponse());
   }
   Result<v1::ListTuningLeasesResponse> ListTuningLeases() override { return Answer(daemon_.tuning_leases); }

@@ -67,9 +67,7 @@ Status Receive(const Context& context, const std::string& id, const std::string&
 // where another one writes.
 std::string OutputOf(const Context& context, const std::string& id) {
   if (context.endpoint.remote()) return "";
-  v1::GetSessionRequest request;
-  request.set_session_id(id);
-  auto session = context.api.GetSession(request);
+  auto session = context.api.GetSession(id);
   if (!session.ok() || session->owner().uid() != geteuid()) return "";
   auto output = session->spec().metadata().find(kOutputMetadata);
   if (output != session->spec().metadata().end()) {

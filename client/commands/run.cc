@@ -149,12 +149,10 @@ void Export(const Context& context, const RunOptions& options, const std::vector
 
 void StopAndReport(const Context& context, SignalWatch* signals, const RunOptions& options,
                    const v1::SessionSpec& spec, const std::string& id, int command_exit) {
-  v1::StopSessionRequest request;
-  request.set_session_id(id);
   Patience patience(context, signals);
   const auto stop = [&] {
     Progress progress(context, "completing the dump", [&patience] { return patience.GoOn(); });
-    return context.api.StopSession(request);
+    return context.api.StopSession(id);
   };
   Result<v1::Session> session = stop();
   while (!session.ok() && patience.Again(session.status())) session = stop();

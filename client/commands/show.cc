@@ -11,10 +11,7 @@ int RunShow(const Context& context, const std::string& id) {
   if (NamesDump(id)) {
     return Fail(context, NotFound("no dump " + id + " is in this directory; `profctl list --dumps` lists those of the node, `profctl fetch " + id + "` copies it here"));
   }
-  v1::GetSessionRequest request;
-  request.set_session_id(id);
-  auto session =
-      WithProgress(context, "asking profd", [&] { return context.api.GetSession(request); });
+  auto session = WithProgress(context, "asking profd", [&] { return context.api.GetSession(id); });
   if (!session.ok()) return Fail(context, SeeIfNotFound(session.status(), kListSessions));
   if (context.json) {
     PrintJson(context, ToJson(*session));

@@ -35,10 +35,7 @@ int StopAll(const Context& context, const std::vector<std::string>& ids) {
   Json stopped = Json::array();
   Json errors = Json::array();
   for (const std::string& id : ids) {
-    v1::StopSessionRequest request;
-    request.set_session_id(id);
-    auto session =
-        WithProgress(context, "stopping " + id, [&] { return context.api.StopSession(request); });
+    auto session = WithProgress(context, "stopping " + id, [&] { return context.api.StopSession(id); });
     if (!session.ok()) {
       Status failed = SeeIfNotFound(session.status(), kListSessions);
       if (failed.code() == StatusCode::kNotFound && OwnSessions(context.api, id).ok()) {

@@ -120,9 +120,7 @@ class TuneRun {
   }
   void Release() {
     if (lease_.empty()) return;
-    v1::ReleaseTuningLeaseRequest request;
-    request.set_lease_id(lease_);
-    context_.api.ReleaseTuningLease(request).status().Ignore();  // it may have ended with its process
+    context_.api.ReleaseTuningLease(lease_).status().Ignore();  // it may have ended with its process
   }
   int Abandon(int signal) {
     Release();
@@ -231,9 +229,7 @@ int RunLeases(const Context& context) {
 }
 
 int RunRelease(const Context& context, const std::string& id) {
-  v1::ReleaseTuningLeaseRequest request;
-  request.set_lease_id(id);
-  const auto released = context.api.ReleaseTuningLease(request);
+  const auto released = context.api.ReleaseTuningLease(id);
   if (!released.ok()) return Fail(context, SeeIfNotFound(released.status(), "profctl tune leases"));
   if (context.json) PrintJson(context, Json{{"released", id}});
   return kExitOk;

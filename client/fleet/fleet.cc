@@ -108,9 +108,7 @@ Result<std::vector<std::string>> SessionsOf(ProfdApi& api, const std::vector<std
 }
 
 Status StopOne(NodeCall* call, const std::string& id, NodeResult* result) {
-  v1::StopSessionRequest request;
-  request.set_session_id(id);
-  auto session = call->api().StopSession(request);
+  auto session = call->api().StopSession(id);
   if (!session.ok()) return session.status();
   if (!IsFinal(session->status().state())) {
     result->partial = true;

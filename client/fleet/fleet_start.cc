@@ -208,9 +208,7 @@ class Starter {
       return;
     }
     for (const std::string& id : ids) {
-      v1::StopSessionRequest request;
-      request.set_session_id(id);
-      auto stopped = call->api().StopSession(request);
+      auto stopped = call->api().StopSession(id);
       if (!stopped.ok() && stopped.status().code() != StatusCode::kNotFound) {
         result.note = fmt::format("session {} could not be stopped again: {}", id,
                                   call->Explain(stopped.status()).message());

@@ -108,16 +108,16 @@ class NodeApi final : public DeafApi {
     if (node_.kind == FakeNode::Kind::kSlowToStart) return Hang();
     return session;
   }
-  Result<v1::Session> StopSession(const v1::StopSessionRequest& request) override {
+  Result<v1::Session> StopSession(const std::string& session_id) override {
     RETURN_IF_ERROR(Reach());
     std::lock_guard lock(cluster_.mutex);
     for (v1::Session& session : node_.sessions) {
-      if (session.session_id() != request.session_id()) continue;
-      if (session.status().state() != v1::Session::STATE_DONE) node_.stopped.push_back(request.session_id());
+      if (session.session_id() != session_id) continue;
+      if (session.status().state() != v1::Session::STATE_DONE) node_.stopped.push_back(session_id);
       session.mutable_status()->set_state(v1::Session::STATE_DONE);
       return session;
     }
-    return NotFound("no session " + request.session_id());
+    return NotFound("no session " + session_id);
   }
   Result<v1::ListSessionsResponse> ListSessions(const v1::ListSessionsRequest& request) override {
     RETURN_IF_ERROR(Reach());

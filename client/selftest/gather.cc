@@ -66,9 +66,7 @@ class Recorder {
     const bool completed = Wait(options_.session_ms);
     Look(id, &recorded);
     const int64_t begin_ns = context_.clock.SteadyNs();
-    v1::StopSessionRequest stop;
-    stop.set_session_id(id);
-    auto ended = context_.api.StopSession(stop);
+    auto ended = context_.api.StopSession(id);
     if (ended.ok()) recorded.ended = *std::move(ended);
     Await(id, &recorded);
     recorded.stop_ns = context_.clock.SteadyNs() - begin_ns;
@@ -93,9 +91,7 @@ class Recorder {
   }
 
   void Look(const std::string& id, Recorded* recorded) const {
-    v1::GetSessionRequest which;
-    which.set_session_id(id);
-    auto session = context_.api.GetSession(which);
+    auto session = context_.api.GetSession(id);
     if (!session.ok()) recorded->status = session.status();
     if (session.ok()) recorded->running = *std::move(session);
     auto node = context_.api.GetNode();
@@ -113,9 +109,7 @@ class Recorder {
     const int64_t until_ns = context_.clock.SteadyNs() + kEndNs;
     while (!IsFinal(recorded->ended.status().state()) && context_.clock.SteadyNs() < until_ns) {
       (void)Wait(kTickMs);
-      v1::GetSessionRequest which;
-      which.set_session_id(id);
-      auto session = context_.api.GetSession(which);
+      auto session = context_.api.GetSession(id);
       if (!session.ok()) return;
       recorded->ended = *std::move(session);
     }
