@@ -8,6 +8,7 @@
 #include "analysis/views/views.h"
 #include "base/text.h"
 #include "client/cli_message.h"
+#include "client/parse.h"
 #include "client/render.h"
 
 namespace profd::client {
@@ -24,20 +25,17 @@ Result<OpenedStore> OpenStore(const std::string& text, const std::string& run, c
 }
 
 Result<std::set<int>> ParseRankList(const std::string& text) {
-  constexpr int kMostRank = 1'000'000;
+  constexpr uint32_t kMostRank = 1'000'000;
   constexpr size_t kMost = 100'000;
   std::set<int> ranks;
   std::string_view rest = text;
   for (std::string_view part; NextPart(&rest, ',', &part);) {
-    const size_t dash = std::min(part.find('-'), part.size());
-    int first = 0;
-    int last = 0;
-    const std::string_view end = dash < part.size() ? part.substr(dash + 1) : part;
-    const bool good = ParseNumber(part.substr(0, dash), &first) && ParseNumber(end, &last) && first >= 0 && first <= last && last <= kMostRank;
-    if (!good || ranks.size() + static_cast<size_t>(last - first) > kMost) {
+    uint32_t first = 0;
+    uint32_t last = 0;
+    if (!ParseRange(part, &first, &last) || last > kMostRank || ranks.size() + last - first > kMost) {
       return InvalidArgument(fmt::format("--ranks \"{}\": for example 0,4-7", text));
     }
-    for (int rank = first; rank <= last; ++rank) ranks.insert(rank);
+    for (uint32_t rank = first; rank <= last; ++rank) ranks.insert(static_cast<int>(rank));
   }
   return ranks;
 }

@@ -16,10 +16,6 @@ constexpr int kMostCell = 52;
 constexpr int kLeastHeight = 2;
 constexpr int kMostHeight = 6;
 
-constexpr std::array<Measure, 10> kGraphs = {
-    Measure::kUtilization,  Measure::kHbmUsed,       Measure::kPower, Measure::kTemperature,
-    Measure::kFrequency,    Measure::kHccs,          Measure::kRoce,  Measure::kPcie,
-    Measure::kHbmBandwidth, Measure::kHbmTemperature};
 constexpr std::array<std::string_view, 9> kBlocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<std::string_view, 5> kAscii = {" ", ".", ":", "|", "#"};
 
@@ -131,9 +127,9 @@ void DrawGraphs(const std::vector<const Device*>& devices, const View& view, Are
                 Frame* frame) {
   if (devices.empty() || area.height < 2) return;
   std::vector<Measure> measures = {view.graph};
-  auto first = std::ranges::find(kGraphs, view.graph) - kGraphs.begin();
-  for (size_t i = 1; i < kGraphs.size(); ++i) {
-    Measure measure = kGraphs[(static_cast<size_t>(first) + i) % kGraphs.size()];
+  auto first = std::ranges::find(kSortable, view.graph) - kSortable.begin();
+  for (size_t i = 1; i < kSortable.size(); ++i) {
+    Measure measure = kSortable[(static_cast<size_t>(first) + i) % kSortable.size()];
     if (HasValues(devices, measure)) measures.push_back(measure);
   }
   Grid grid = GridOf(static_cast<int>(devices.size()), frame->size().columns);

@@ -30,6 +30,11 @@ enum class Measure : uint8_t {
   kPcie,
 };
 inline constexpr size_t kMeasures = 11;
+// What devices can be sorted by and graphs show, in the order that keys go through them; of sorting the id is first.
+inline constexpr std::array<Measure, 10> kSortable = {
+    Measure::kUtilization,  Measure::kHbmUsed,       Measure::kPower, Measure::kTemperature,
+    Measure::kFrequency,    Measure::kHccs,          Measure::kRoce,  Measure::kPcie,
+    Measure::kHbmBandwidth, Measure::kHbmTemperature};
 
 struct MeasureInfo {
   // Of JSON.

@@ -11,12 +11,6 @@ namespace {
 constexpr size_t kMaxFilter = 128;
 constexpr std::array<int64_t, 7> kIntervalsMs = {100, 200, 500, 1000, 2000, 5000, 10'000};
 
-// In the order `s` goes through them; the id is first.
-constexpr std::array<Measure, 10> kSortable = {
-    Measure::kUtilization,  Measure::kHbmUsed,       Measure::kPower, Measure::kTemperature,
-    Measure::kFrequency,    Measure::kHccs,          Measure::kRoce,  Measure::kPcie,
-    Measure::kHbmBandwidth, Measure::kHbmTemperature};
-
 template <class T, size_t N>
 size_t IndexOf(const std::array<T, N>& list, T item) {
   return static_cast<size_t>(std::ranges::find(list, item) - list.begin());
