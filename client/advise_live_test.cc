@@ -74,13 +74,12 @@ TEST_F(LiveAdviseTest, NothingIsWrongIsNotNothingIsThere) {
 
 // As `profctl jobs --job` has it; without a job nothing was missed.
 TEST_F(LiveAdviseTest, AnUnknownJobIsNotFound) {
-  EXPECT_EQ(Run({"advise", "--live", "--job", "nosuch"}), 4);
-  EXPECT_THAT(err(), HasSubstr("no attached process of job nosuch"));
+  ExpectMessage({"advise", "--live", "--job", "nosuch"}, 4, "no attached process of job nosuch");
   EXPECT_EQ(out(), "");
   EXPECT_EQ(Run({"advise", "--live", "--job", "nosuch", "--json"}), 4);
   EXPECT_EQ(Json::parse(out())["error"]["code"], "not_found");
-  EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "advise", "--live", "--job", "nosuch"}), 4);
-  EXPECT_THAT(err(), HasSubstr("job nosuch not found on these 2 nodes"));
+  ExpectMessage({"--nodes", "unix:/a,unix:/b", "advise", "--live", "--job", "nosuch"}, 4,
+                "job nosuch not found on these 2 nodes");
   *daemon_.advice.add_ranks() = Rank(0, 90, 10);
   EXPECT_EQ(Run({"advise", "--live", "--job", "j42"}), 0) << err();
 }
@@ -126,8 +125,7 @@ TEST_F(LiveAdviseTest, ManyNodes) {
   EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "advise", "--live"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("unix:/a  slow_rank"));
   EXPECT_THAT(out(), HasSubstr("unix:/b: job j42, rank 3"));
-  EXPECT_EQ(Run({"--nodes", "unix:/a", "advise", "--live", "--watch"}), 2);
-  EXPECT_THAT(err(), HasSubstr("--watch"));
+  ExpectMessage({"--nodes", "unix:/a", "advise", "--live", "--watch"}, 2, "--watch");
 }
 
 NodeAdvice Node(std::string name, std::vector<v1::RankStep> ranks) {

@@ -31,8 +31,8 @@ TEST_F(ArchiveTest, WhatWaitsOnWasNotLoaded) {
 TEST_F(ArchiveTest, WhatKeepsItFromProfdIsExplained) {
   daemon_.error = Unavailable("failed to connect to all addresses");
   daemon_.on_claim = [] { kill(getpid(), SIGTERM); };
-  EXPECT_EQ(Run({"--socket", dir_ / "none", "archive", "--work-dir", dir_ / "work"}), 0);
-  EXPECT_NE(err().find("profctl: profd cannot be reached\nThere is no socket " + (dir_ / "none")), std::string::npos) << err();
+  ExpectMessage({"--socket", dir_ / "none", "archive", "--work-dir", dir_ / "work"}, 0,
+                "profctl: profd cannot be reached\nThere is no socket " + (dir_ / "none"));
 }
 
 // Not allowed is code 3 (docs/profctl.md), also where the folder is the first that is not.

@@ -195,16 +195,13 @@ TEST_F(CliTest, ReportsWhichSocketWasTriedAndWhatToDo) {
   EXPECT_NE(err().find("There is no socket " + (dir / "none.sock")), std::string::npos) << err();
   EXPECT_NE(err().find("systemctl status profd"), std::string::npos);
   EXPECT_EQ(err().find("nor a directory"), std::string::npos);
-  EXPECT_EQ(Run({"status", "--json", "--socket", dir / "no/such.sock"}), 6);
-  EXPECT_NE(err().find("nor a directory " + (dir / "no")), std::string::npos) << err();
+  ExpectMessage({"status", "--json", "--socket", dir / "no/such.sock"}, 6, "nor a directory " + (dir / "no"));
   auto json = Json::parse(out());
   EXPECT_EQ(json["error"]["code"], "unavailable");
   EXPECT_EQ(json["error"]["exit_code"], 6);
   std::ofstream(dir / "file") << "x";
-  EXPECT_EQ(Run({"status", "--socket", dir / "file"}), 6);
-  EXPECT_NE(err().find("exists but is not a socket"), std::string::npos) << err();
-  EXPECT_EQ(Run({"status", "--socket", std::string(200, 'x')}), 6);
-  EXPECT_NE(err().find("path has 1 to 107 bytes"), std::string::npos) << err();
+  ExpectMessage({"status", "--socket", dir / "file"}, 6, "exists but is not a socket");
+  ExpectMessage({"status", "--socket", std::string(200, 'x')}, 6, "path has 1 to 107 bytes");
 }
 
 TEST_F(CliTest, FindsTheSocket) {
@@ -275,19 +272,16 @@ TEST_F(CliTest, StopFindsTheCallersOwnSessions) {
   daemon_.stopped.clear();
   EXPECT_EQ(Run({"stop", "--job", "j42"}), 5);
   EXPECT_EQ(daemon_.list_request.job_id(), "j42");
-  EXPECT_EQ(Run({"stop", "j42"}), 4);
-  EXPECT_NE(err().find("; a job has this name: `profctl stop --job j42` stops"), std::string::npos) << err();
+  ExpectMessage({"stop", "j42"}, 4, "; a job has this name: `profctl stop --job j42` stops");
   daemon_.sessions.erase("s1");
   daemon_.sessions.erase("s2");
-  EXPECT_EQ(Run({"stop", "--job", "j42"}), 4);
-  EXPECT_NE(err().find("1 of other users"), std::string::npos) << err();
+  ExpectMessage({"stop", "--job", "j42"}, 4, "1 of other users");
 }
 
 TEST_F(CliTest, AViewerMayNotStopAJob) {
   daemon_.node.mutable_caller()->set_viewer(true);
   daemon_.node.mutable_caller()->set_certificate("CN=graf,OU=profd-viewer");
-  EXPECT_EQ(Run({"stop", "--job", "j42"}), 3);
-  EXPECT_NE(err().find("CN=graf,OU=profd-viewer has the role profd-viewer"), std::string::npos) << err();
+  ExpectMessage({"stop", "--job", "j42"}, 3, "CN=graf,OU=profd-viewer has the role profd-viewer");
   EXPECT_EQ(Run({"stop", "--all-mine"}), 3);
   EXPECT_TRUE(daemon_.stopped.empty());
 }
@@ -354,19 +348,16 @@ TEST_F(CliTest, UsageErrorsNameWhatIsWrong) {
 }
 
 TEST_F(CliTest, AloneItPrintsItsHelp) {
-  EXPECT_EQ(Run({}), 2);
-  EXPECT_NE(err().find("collectors"), std::string::npos) << err();
+  ExpectMessage({}, 2, "collectors");
   EXPECT_NE(err().find("Exit codes:"), std::string::npos) << err();
 }
 
 // The keys of PROFILING_OPTIONS, as people paste them.
 TEST_F(CliTest, AnOptionWithUnderscoresIsTheOneWithDashes) {
-  EXPECT_EQ(Run({"start", "--sys_hardware_mem_freq", "50"}), 2);
-  EXPECT_NE(err().find("--sys_hardware_mem_freq: options have dashes, write --sys-hardware-mem-freq"),
-            std::string::npos)
-      << err();
-  EXPECT_EQ(Run({"run", "--sys_hardware_mem_freq=50", "--node_timeout=3s", "--", "true"}), 2);
-  EXPECT_NE(err().find("write --sys-hardware-mem-freq\n"), std::string::npos) << err();
+  ExpectMessage({"start", "--sys_hardware_mem_freq", "50"}, 2,
+                "--sys_hardware_mem_freq: options have dashes, write --sys-hardware-mem-freq");
+  ExpectMessage({"run", "--sys_hardware_mem_freq=50", "--node_timeout=3s", "--", "true"}, 2,
+                "write --sys-hardware-mem-freq\n");
   EXPECT_NE(err().find("write --node-timeout\n"), std::string::npos) << err();
   EXPECT_EQ(Run({"start", "--no_such_thing", "50"}), 2);
   EXPECT_EQ(err().find("dashes"), std::string::npos) << err();
@@ -474,13 +465,12 @@ TEST_F(CliTest, ErrorsNameTheCommandThatHelps) {
     return Status(StatusCode::kFailedPrecondition, Problem{.kind = Problem::Kind::kNeedsProcess, .text = "{steps} need a process"});
   };
   daemon_.error = Status();
-  EXPECT_EQ(Run({"start", "--steps", "3", "--job", "j"}), 3);
-  EXPECT_NE(err().find("--steps need a process; see `profctl jobs`\n"), std::string::npos) << err();
+  ExpectMessage({"start", "--steps", "3", "--job", "j"}, 3, "--steps need a process; see `profctl jobs`\n");
 }
 
 TEST_F(CliTest, ShowOfADumpThatIsNotHereNamesTheCommandThatBringsIt) {
-  EXPECT_EQ(Run({"show", "PROF_9"}), kExitNotFound);
-  EXPECT_NE(err().find("no dump PROF_9 is in this directory; `profctl list --dumps` lists those of the node, `profctl fetch PROF_9` copies it here"), std::string::npos) << err();
+  ExpectMessage({"show", "PROF_9"}, kExitNotFound,
+                "no dump PROF_9 is in this directory; `profctl list --dumps` lists those of the node, `profctl fetch PROF_9` copies it here");
 }
 
 TEST_F(CliTest, ARefusedLengthOfAReleaseIsAsItWasWritten) {

@@ -44,23 +44,20 @@ TEST_F(DumpTest, SendsTheRequestAndPrintsWhereTheDumpIs) {
 }
 
 TEST_F(DumpTest, EveryMistakeAtOnce) {
-  EXPECT_EQ(Run({"dump", "--last", "soon", "--devices", "x"}), kExitUsage);
-  EXPECT_NE(err().find("--last"), std::string::npos) << err();
+  ExpectMessage({"dump", "--last", "soon", "--devices", "x"}, kExitUsage, "--last");
   EXPECT_NE(err().find("--devices"), std::string::npos) << err();
   daemon_.error = FailedPrecondition("the flight recorder is off here (recorder.enabled)");
-  EXPECT_EQ(Run({"dump"}), kExitRefused);
-  EXPECT_NE(err().find("recorder.enabled"), std::string::npos) << err();
+  ExpectMessage({"dump"}, kExitRefused, "recorder.enabled");
   daemon_.error = Status(StatusCode::kInvalidArgument, Problem{.field = "last_ms", .value = "35996400000", .text = "must be 1ms..24h"});
-  EXPECT_EQ(Run({"dump", "--last", "9999h"}), kExitRefused);
-  EXPECT_NE(err().find("--last 9999h: must be 1ms..24h"), std::string::npos) << err();
+  ExpectMessage({"dump", "--last", "9999h"}, kExitRefused, "--last 9999h: must be 1ms..24h");
 }
 
 // The dump is there even when it does not arrive: its id must be printed.
 TEST_F(DumpTest, AFetchThatFailsIsPartial) {
   daemon_.recorded = Recorded();
   daemon_.stream_end = Unavailable("gone");
-  EXPECT_EQ(Run({"dump", "--out", ::testing::TempDir()}), kExitPartial);
-  EXPECT_NE(err().find("`profctl fetch 71bd0e29b475` fetches the dump"), std::string::npos) << err();
+  ExpectMessage({"dump", "--out", ::testing::TempDir()}, kExitPartial,
+                "`profctl fetch 71bd0e29b475` fetches the dump");
   EXPECT_EQ(Run({"dump", "--out", ::testing::TempDir(), "--json"}), kExitPartial);
   const Json json = Json::parse(out());
   EXPECT_EQ(json["session_id"], "71bd0e29b475");
@@ -119,8 +116,7 @@ TEST_F(DumpTest, DumpsOfANodeAreThoseOfTheJob) {
   EXPECT_EQ(out().find("PROF_j1"), std::string::npos) << out();
   EXPECT_EQ(Run({"--json", "list", "--dumps", "--job", "j2"}), 0);
   EXPECT_EQ(Json::parse(out())["dumps"].size(), 1u);
-  EXPECT_EQ(Run({"list", "--dumps", "--active"}), 2);
-  EXPECT_NE(err().find("--active is for sessions"), std::string::npos) << err();
+  ExpectMessage({"list", "--dumps", "--active"}, 2, "--active is for sessions");
 }
 
 TEST_F(DumpTest, DumpsOfANodeEndWithTheirSizeAndTheLimits) {

@@ -56,8 +56,7 @@ TEST_F(EndpointOfTest, SocketUnlessAnAddressIsNamed) {
   EXPECT_EQ(Run({"status", "--address", ""}), 2);
   EXPECT_EQ(Run({"status", "--address", "n1", "--socket", "/s"}), 2);
   default_address_ = "n2:x";
-  EXPECT_EQ(Run({"status"}), 2);
-  EXPECT_THAT(err(), HasSubstr("PROFD_ADDRESS"));
+  ExpectMessage({"status"}, 2, "PROFD_ADDRESS");
 }
 
 // Its clock is an hour ahead of ours: what began 20 s ago there, began 20 s ago.

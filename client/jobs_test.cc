@@ -90,8 +90,7 @@ TEST_F(JobsTest, ReportsThatThereIsNothing) {
   daemon_.jobs.clear_jobs();
   EXPECT_EQ(Run({"jobs"}), 0);
   EXPECT_EQ(out(), "no process is attached or uses a device\n");
-  EXPECT_EQ(Run({"jobs", "--job", "none"}), 4);
-  EXPECT_NE(err().find("no process of job none"), std::string::npos);
+  ExpectMessage({"jobs", "--job", "none"}, 4, "no process of job none");
   EXPECT_EQ(Run({"jobs", "--json"}), 0);
   EXPECT_NE(out().find("\"jobs\": []"), std::string::npos);
 }

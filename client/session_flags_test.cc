@@ -488,8 +488,7 @@ TEST_F(SessionFlagsTest, RunBringsTheDumpToItsOutput) {
   EXPECT_THAT(err(), HasSubstr("output " + (dir / "here/PROF_1")));
   // A fetch that fails is said, and hides nothing.
   daemon_.stream_end = Internal("gone");
-  EXPECT_EQ(Run({"run", "--output", dir / "there", "--", "sh", "-c", "exit 4"}), 4);
-  EXPECT_THAT(err(), HasSubstr("could not be brought"));
+  ExpectMessage({"run", "--output", dir / "there", "--", "sh", "-c", "exit 4"}, 4, "could not be brought");
   EXPECT_FALSE(std::filesystem::exists(dir / "there/PROF_1"));
   EXPECT_EQ(Run({"run", "--", "true"}), 0);
   EXPECT_THAT(err(), Not(HasSubstr("output")));

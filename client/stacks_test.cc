@@ -122,15 +122,12 @@ TEST_F(StacksTest, JsonAndErrors) {
   EXPECT_EQ(json["processes"][0]["python"], "answered");
   EXPECT_EQ(json["processes"][0]["threads"][0]["state"], "sleeping");
   EXPECT_EQ(json["processes"][0]["threads"][0]["frames"][0]["function"], "save");
-  EXPECT_EQ(Run({"stacks", "--rank", "x", "--pid", "-1"}), 2);
-  EXPECT_THAT(err(), HasSubstr("--rank"));
+  ExpectMessage({"stacks", "--rank", "x", "--pid", "-1"}, 2, "--rank");
   EXPECT_THAT(err(), HasSubstr("--pid"));
   daemon_.error = NotFound("no such training process of this user is known here");
-  EXPECT_EQ(Run({"stacks", "--job", "j42"}), 4);
-  EXPECT_THAT(err(), HasSubstr("training process of job j42 not found, or not owned by you"));
+  ExpectMessage({"stacks", "--job", "j42"}, 4, "training process of job j42 not found, or not owned by you");
   EXPECT_THAT(err(), HasSubstr("profctl jobs"));
-  EXPECT_EQ(Run({"stacks", "--pid", "7"}), 4);
-  EXPECT_THAT(err(), HasSubstr("process 7 not found, or not owned by you"));
+  ExpectMessage({"stacks", "--pid", "7"}, 4, "process 7 not found, or not owned by you");
 }
 
 TEST_F(StacksTest, ManyNodes) {
@@ -142,11 +139,10 @@ TEST_F(StacksTest, ManyNodes) {
   EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "--json", "stacks"}), 0);
   EXPECT_EQ(Json::parse(out())["nodes"][1]["answer"]["processes"][0]["pid"], 4703);
   EXPECT_EQ(Json::parse(out())["nodes"][1]["exit_code"], 0);
-  EXPECT_EQ(Run({"--nodes", "unix:/a", "stacks", "--pid", "7"}), 2);
-  EXPECT_THAT(err(), HasSubstr("--pid"));
+  ExpectMessage({"--nodes", "unix:/a", "stacks", "--pid", "7"}, 2, "--pid");
   daemon_.error = NotFound("none");
-  EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "stacks"}), 4);
-  EXPECT_THAT(err(), HasSubstr("training process not found on these 2 nodes, or not owned by you"));
+  ExpectMessage({"--nodes", "unix:/a,unix:/b", "stacks"}, 4,
+                "training process not found on these 2 nodes, or not owned by you");
   EXPECT_EQ(Run({"--nodes", "unix:/a,unix:/b", "--json", "stacks"}), 4);
   EXPECT_EQ(Json::parse(out())["nodes"][1]["exit_code"], 4);
 }

@@ -283,6 +283,11 @@ class ProfctlTest : public ::testing::Test {
                             }};
     return RunProfctl(arguments, environment);
   }
+  // With what it writes to stderr, among other things.
+  void ExpectMessage(const std::vector<std::string>& arguments, int exit_code, const std::string& message) {
+    EXPECT_EQ(Run(arguments), exit_code) << testing::PrintToString(arguments) << err();
+    EXPECT_NE(err().find(message), std::string::npos) << testing::PrintToString(arguments) << err();
+  }
   std::string out() const { return out_.str(); }
   std::string err() const { return err_.str(); }
   int64_t OutLines() const {

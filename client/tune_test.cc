@@ -287,8 +287,8 @@ TEST_F(TuneTest, CheckPrintsAndRunsNothing) {
 }
 
 TEST_F(TuneTest, ACommandWithoutDashesIsShownWithThem) {
-  EXPECT_EQ(Run({"tune", "python", "train.py", "--epochs", "3"}), 2);
-  EXPECT_THAT(err(), HasSubstr("follows --, as in: profctl tune -- python train.py --epochs 3\n"));
+  ExpectMessage({"tune", "python", "train.py", "--epochs", "3"}, 2,
+                "follows --, as in: profctl tune -- python train.py --epochs 3\n");
 }
 
 TEST_F(TuneTest, RefusesInvalidCommandLines) {
@@ -368,13 +368,13 @@ TEST_F(TuneTest, VerifyOfNothingIsNoSuccess) {
     return dir_ / name;
   };
   const std::string run = make_run("run", "a,Add"), other = make_run("other", "b,Mul");
-  EXPECT_EQ(Run({"tune", "verify", "--before", run, "--after", run}), kExitNotFound);
-  EXPECT_THAT(err(), HasSubstr("nothing to compare: no aoe_result_opat_*.json"));
+  ExpectMessage({"tune", "verify", "--before", run, "--after", run}, kExitNotFound,
+                "nothing to compare: no aoe_result_opat_*.json");
   const std::string result = dir_ / "aoe_result_opat_1_pid7.json";
   std::ofstream(result) << R"json({"report_1_1": [{"basic": {"tuning_name": "t"}}, {"OPAT": {"repo_modified_operators": [
     {"op_name": "a", "op_type": "Add", "tune_performance": {"Impl": {"performance_after_tune(us)": 2, "performance_before_tune(us)": 3, "performance_improvement": "50.00%", "update_mode": "add"}}}]}}]})json";
-  EXPECT_EQ(Run({"tune", "verify", "--before", other, "--after", other, result}), kExitNotFound);
-  EXPECT_THAT(err(), HasSubstr("nothing to compare: no tuned operator is in both profiles"));
+  ExpectMessage({"tune", "verify", "--before", other, "--after", other, result}, kExitNotFound,
+                "nothing to compare: no tuned operator is in both profiles");
   EXPECT_EQ(Run({"tune", "verify", "--before", run, "--after", run, result}), 7);
   EXPECT_EQ(Run({"tune", "show", "/dev/null"}), kExitRefused);
   EXPECT_EQ(Run({"tune", "verify", "--before", run, "--after", run, "/dev/null"}), kExitRefused);
