@@ -255,8 +255,7 @@ TEST_F(FleetFetchTest, AFleetIdMeansItsSessionsOnEveryNode) {
   AddDump(1, "PROF_other", {5});
   AddDump(0, "PROF_0", {0});
   AddDump(1, "PROF_1", {1});
-  Fleet fleet = MakeFleet();
-  FleetReport started = StartOnAll(&fleet, Wanted());
+  FleetReport started = Start();
   Print(started);
   const std::string id = started.fleet_id;
   EXPECT_TRUE(IsFleetId(id)) << id;
@@ -267,14 +266,14 @@ TEST_F(FleetFetchTest, AFleetIdMeansItsSessionsOnEveryNode) {
       (*session.mutable_spec()->mutable_metadata())[kFleetId] = id;
     }
   }
-  FleetReport stopped = StopOnAll(&fleet, {{id}, "", false});
+  FleetReport stopped = Stop({{id}, "", false});
   EXPECT_EQ(Print(stopped), kExitOk);
   for (size_t node = 0; node < 3; ++node) EXPECT_EQ(Node(node).stopped.size(), 1u) << node;
   // "For a session that has ended, the answer is how it ended" (docs/profctl.md).
-  EXPECT_EQ(Print(StopOnAll(&fleet, {{id}, "", false})), kExitOk);
+  EXPECT_EQ(Print(Stop({{id}, "", false})), kExitOk);
   EXPECT_THAT(out_.str(), HasSubstr("done"));
   // The nodes have been asked: "A viewer's stop is refused in each form" (docs/profctl.md).
-  const FleetReport unknown = StopOnAll(&fleet, {{std::string(16, '0')}, "", false});
+  const FleetReport unknown = Stop({{std::string(16, '0')}, "", false});
   EXPECT_EQ(Print(unknown), kExitNotFound);
   EXPECT_THAT(unknown.nodes[0].note, HasSubstr("no session " + std::string(16, '0')));
   Fetch(kExitOk, {id});

@@ -91,8 +91,7 @@ TEST_F(FleetTest, SlowRefusingAndDeadOnesAreNamed) {
             {7, FakeNode::Kind::kDead},
             {63, FakeNode::Kind::kDead}});
   node_timeout_ns_ = 100 * kNsPerMs;
-  Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, Wanted());
+  FleetReport report = Start();
   EXPECT_EQ(report.nodes[3].status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(report.nodes[5].status.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(report.nodes[7].status.code(), StatusCode::kUnavailable);
@@ -113,8 +112,7 @@ TEST_F(FleetTest, ACallThatBreaksSaysWhatToDo) {
 // There is no session that stop, fetch or export could find by the fleet's id. A node without an answer may have one.
 TEST_F(FleetTest, AStartThatAllRefuseHasNoFleetId) {
   Make(2, {{0, FakeNode::Kind::kRefuses}, {1, FakeNode::Kind::kRefuses}});
-  Fleet fleet = MakeFleet();
-  const FleetReport report = StartOnAll(&fleet, Wanted());
+  const FleetReport report = Start();
   EXPECT_EQ(report.fleet_id, "");
   EXPECT_EQ(Print(report), kExitRefused);
   EXPECT_THAT(out_.str(), Not(HasSubstr("fleet ")));
@@ -126,8 +124,7 @@ TEST_F(FleetTest, OneInstantInEachNodesOwnTime) {
   Node(2).offset_ns = -5 * kNsPerSecond;
   FleetStart wanted = Wanted();
   (*wanted.request.mutable_metadata())["mine"] = "kept";
-  Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, wanted);
+  FleetReport report = Start(wanted);
   EXPECT_EQ(Print(report), kExitOk);
   ASSERT_GT(report.common_start_ns, 0);
   for (size_t i = 0; i < 3; ++i) {
@@ -149,10 +146,9 @@ TEST_F(FleetTest, OneInstantInEachNodesOwnTime) {
 
 TEST_F(FleetTest, TheUsersInstantAndSteps) {
   Make(1);
-  Fleet fleet = MakeFleet();
   FleetStart wanted = Wanted();
   wanted.request.mutable_schedule()->set_start_at_ns(1234);
-  FleetReport report = StartOnAll(&fleet, wanted);
+  FleetReport report = Start(wanted);
   EXPECT_EQ(report.common_start_ns, 1234);
   // That was long ago.
   EXPECT_TRUE(report.nodes[0].late);
@@ -161,14 +157,14 @@ TEST_F(FleetTest, TheUsersInstantAndSteps) {
   wanted.request.mutable_schedule()->clear_start_at_ns();
   wanted.request.mutable_schedule()->set_start_in_ms(3'600'000);
   int64_t before = cluster_.clock.WallNs();
-  report = StartOnAll(&fleet, wanted);
+  report = Start(wanted);
   EXPECT_GE(report.common_start_ns, before + 3600 * kNsPerSecond);
   EXPECT_EQ(Node(0).starts.back().schedule().start_in_ms(), 0u);
   EXPECT_FALSE(report.nodes[0].late);
 
   wanted.request.mutable_schedule()->clear_start_in_ms();
   wanted.request.mutable_schedule()->set_start_step(11);
-  report = StartOnAll(&fleet, wanted);
+  report = Start(wanted);
   EXPECT_EQ(report.common_start_ns, 0);
   EXPECT_EQ(Node(0).starts.back().schedule().start_at_ns(), 0);
   EXPECT_EQ(Node(0).starts.back().schedule().start_step(), 11);
@@ -177,10 +173,9 @@ TEST_F(FleetTest, TheUsersInstantAndSteps) {
 
 TEST_F(FleetTest, ANodeThatIsReachedTooLateForTheInstantBeginsAtOnce) {
   Make(2, {{1, FakeNode::Kind::kReachedLate}});
-  Fleet fleet = MakeFleet();
   FleetStart wanted = Wanted();
   wanted.request.mutable_schedule()->set_start_in_ms(50);
-  FleetReport report = StartOnAll(&fleet, wanted);
+  FleetReport report = Start(wanted);
   EXPECT_EQ(Print(report), kExitOk);
   ASSERT_EQ(Node(1).starts.size(), 2u);
   EXPECT_FALSE(Node(1).starts[1].schedule().has_start_at_ns());
@@ -189,7 +184,7 @@ TEST_F(FleetTest, ANodeThatIsReachedTooLateForTheInstantBeginsAtOnce) {
   EXPECT_THAT(report.warnings, Contains(HasSubstr("n01 answered after the common start")));
   // An instant of the user's own is not changed.
   wanted.request.mutable_schedule()->set_start_at_ns(1234);
-  report = StartOnAll(&fleet, wanted);
+  report = Start(wanted);
   EXPECT_EQ(Node(1).starts.size(), 3u);
   EXPECT_EQ(report.nodes[1].status.code(), StatusCode::kInvalidArgument);
 }
@@ -198,8 +193,7 @@ TEST_F(FleetTest, AllOrNothingStopsWhatWasStarted) {
   Make(8, {{4, FakeNode::Kind::kRefuses}});
   FleetStart wanted = Wanted();
   wanted.all_or_nothing = true;
-  Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, wanted);
+  FleetReport report = Start(wanted);
   for (size_t i = 0; i < 8; ++i) {
     if (i == 4) continue;
     EXPECT_THAT(Node(i).stopped, ElementsAre("s0")) << i;
@@ -216,8 +210,7 @@ TEST_F(FleetTest, AllOrNothingStartsNothingWhenOneIsAway) {
   Make(3, {{1, FakeNode::Kind::kDead}});
   FleetStart wanted = Wanted();
   wanted.all_or_nothing = true;
-  Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, wanted);
+  FleetReport report = Start(wanted);
   EXPECT_THAT(Node(0).starts, IsEmpty());
   EXPECT_THAT(Node(2).starts, IsEmpty());
   EXPECT_EQ(Print(report), kExitUnreachable);
@@ -234,8 +227,7 @@ TEST_F(FleetTest, FindsAndStopsSessionsThatStartedWithoutAnAnswer) {
   node_timeout_ns_ = 200 * kNsPerMs;
   FleetStart wanted = Wanted();
   wanted.all_or_nothing = true;
-  Fleet fleet = MakeFleet();
-  FleetReport report = StartOnAll(&fleet, wanted);
+  FleetReport report = Start(wanted);
   EXPECT_EQ(report.nodes[1].status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Node(1).stopped, ElementsAre("s1"));
   EXPECT_TRUE(report.nodes[1].undone);
@@ -261,8 +253,7 @@ TEST_F(FleetTest, AnInterruptStopsWhatWasStartedUnlessKept) {
     });
     FleetStart wanted = Wanted();
     wanted.keep = keep;
-    Fleet fleet = MakeFleet(&signals);
-    FleetReport report = StartOnAll(&fleet, wanted);
+    FleetReport report = Start(wanted, &signals);
     interrupter.join();
     EXPECT_TRUE(report.interrupted);
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ(Node(i).stopped.size(), keep ? 0u : 1u) << i;
@@ -291,10 +282,9 @@ TEST_F(FleetTest, ANodeThatWasNotCalledIsNamedAndHasNoAnswer) {
 
 TEST_F(FleetTest, StopByJobReportsNodesWithoutOne) {
   Make(3);
-  Fleet fleet = MakeFleet();
-  (void)StartOnAll(&fleet, Wanted());
+  Start();
   Node(1).sessions.clear();
-  FleetReport report = StopOnAll(&fleet, {{}, "j", false});
+  FleetReport report = Stop({{}, "j", false});
   EXPECT_EQ(Print(report), kExitOk);
   EXPECT_TRUE(report.nodes[1].none);
   EXPECT_THAT(out_.str(), HasSubstr("no session"));
@@ -302,20 +292,19 @@ TEST_F(FleetTest, StopByJobReportsNodesWithoutOne) {
   const Json json = Json::parse(out_.str(), nullptr, false);
   EXPECT_EQ(json["ok"], 2);
   EXPECT_EQ(json["failed"], 0) << "\"is listed, but is not a failure\" (docs/many-nodes.md)";
-  report = StopOnAll(&fleet, {{}, "unknown", false});
+  report = Stop({{}, "unknown", false});
   EXPECT_EQ(Print(report), kExitNotFound);
 }
 
 TEST_F(FleetTest, AnIdThatNoNodeHasIsReportedBesideThoseThatAreStopped) {
   Make(2);
-  Fleet fleet = MakeFleet();
-  (void)StartOnAll(&fleet, Wanted());
+  Start();
   Node(1).sessions.clear();
-  FleetReport report = StopOnAll(&fleet, {{"s0", "s7"}, "", false});
+  FleetReport report = Stop({{"s0", "s7"}, "", false});
   EXPECT_EQ(Print(report), kExitPartial);
   EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("session s7")));
   // One node has it.
-  EXPECT_EQ(Print(StopOnAll(&fleet, {{"s0"}, "", false})), kExitOk);
+  EXPECT_EQ(Print(Stop({{"s0"}, "", false})), kExitOk);
 }
 
 TEST_F(FleetTest, HowLongASessionRunsIsByItsNodesClock) {
@@ -337,8 +326,7 @@ TEST_F(FleetTest, ExitCodesShowTheResult) {
     names_.clear();
     cluster_.nodes.clear();
     Make(2, kinds);
-    Fleet fleet = MakeFleet();
-    return Print(StartOnAll(&fleet, Wanted()));
+    return Print(Start());
   };
   EXPECT_EQ(code({}), kExitOk);
   EXPECT_EQ(code({{0, Kind::kDead}}), kExitPartial);
@@ -381,8 +369,7 @@ TEST_F(FleetTest, AQuestionThatTheDeadlineEndsIsUnanswered) {
 
 TEST_F(FleetTest, Json) {
   Make(2, {{1, FakeNode::Kind::kDead}});
-  Fleet fleet = MakeFleet();
-  EXPECT_EQ(Print(StartOnAll(&fleet, Wanted()), /*json=*/true), kExitPartial);
+  EXPECT_EQ(Print(Start(), /*json=*/true), kExitPartial);
   Json json = Json::parse(out_.str(), nullptr, false);
   ASSERT_TRUE(json.is_object()) << out_.str();
   EXPECT_EQ(json["ok"], 1);

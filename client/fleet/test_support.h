@@ -210,6 +210,14 @@ class FleetTest : public ::testing::Test {
     wanted.request.mutable_target()->set_job_id(job);
     return wanted;
   }
+  FleetReport Start(const FleetStart& wanted = Wanted(), SignalWatch* signals = nullptr) {
+    Fleet fleet = MakeFleet(signals);
+    return StartOnAll(&fleet, wanted);
+  }
+  FleetReport Stop(const FleetStop& wanted) {
+    Fleet fleet = MakeFleet();
+    return StopOnAll(&fleet, wanted);
+  }
   // A session with a dump of one small file.
   void AddDump(size_t node, const std::string& name, const std::vector<int>& ranks = {}) {
     v1::Session session;
