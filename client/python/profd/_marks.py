@@ -36,9 +36,7 @@ def step(number: int) -> Step:
 
     Either a line at the top of the loop's body, or `with profd.step(n): ...`.
     """
-    before = getattr(_open, "step", None)
-    if before is not None:
-        before.end()
+    end_step()
     this = Step(int(number))
     _open.step = this
     _stacks.note_step()

@@ -10,12 +10,12 @@ import os
 import sys
 import threading
 import weakref
+from functools import partial
 from typing import Any, Callable, List, MutableMapping, Tuple
 
 from . import _stacks
 from ._lib import lib, text
 
-_FORWARD, _BACKWARD = b"module", b"module.backward"
 _MOST_OPEN = 512  # in a thread
 
 hooked = False
@@ -109,13 +109,13 @@ def _name_of(module: Any) -> str:
     return name
 
 
-def _begin(module: Any, domain: bytes) -> None:
+def _begin(domain: bytes, module: Any, *_: Any) -> None:
     if not _stacks.wanted:
         return
     key, ranges = id(module), _open.ranges
     # It has begun before and never ended: an exception was caught in between.
-    for depth, (open_domain, open_key, _) in enumerate(ranges):
-        if open_key == key and open_domain == domain:
+    for depth, opened in enumerate(ranges):
+        if opened[:2] == (domain, key):
             _close(depth)
             break
     if len(ranges) < _MOST_OPEN:
@@ -123,7 +123,7 @@ def _begin(module: Any, domain: bytes) -> None:
         ranges.append((domain, key, lib().profd_range_start(domain, name)))
 
 
-def _end(module: Any, domain: bytes) -> None:
+def _end(domain: bytes, module: Any, *_: Any) -> None:
     key, ranges = id(module), _open.ranges
     for depth in range(len(ranges) - 1, -1, -1):
         if ranges[depth][:2] == (domain, key):
@@ -136,20 +136,8 @@ def _close(depth: int) -> None:
         lib().profd_range_end(ranges.pop()[2])
 
 
-def _begin_forward(module: Any, *_: Any) -> None:
-    _begin(module, _FORWARD)
-
-
-def _end_forward(module: Any, *_: Any) -> None:
-    _end(module, _FORWARD)
-
-
-def _begin_backward(module: Any, *_: Any) -> None:
-    _begin(module, _BACKWARD)
-
-
-def _end_backward(module: Any, *_: Any) -> None:
-    _end(module, _BACKWARD)
+_begin_forward, _end_forward = partial(_begin, b"module"), partial(_end, b"module")
+_begin_backward, _end_backward = partial(_begin, b"module.backward"), partial(_end, b"module.backward")
 
 
 def _after_fork() -> None:
