@@ -54,9 +54,13 @@ profd_collect_report Report() {
 
 // With the parameters of Start.
 template <class... Parameters>
-::testing::AssertionResult Starts(Parameters... parameters) {
+::testing::AssertionResult StartReaches(int state, Parameters... parameters) {
   if (const int code = Start(parameters...); code != 0) return ::testing::AssertionFailure() << code;
-  return Reaches(PROFD_COLLECT_ON);
+  return Reaches(state);
+}
+template <class... Parameters>
+::testing::AssertionResult Starts(Parameters... parameters) {
+  return StartReaches(PROFD_COLLECT_ON, parameters...);
 }
 
 class CollectorTest : public ::testing::Test {
@@ -220,8 +224,7 @@ TEST_F(CollectorTest, AnEndBeforeTheBeginHasNoDuration) {
 
 TEST_F(CollectorTest, ASecondSubscriberWaitsForItsTurn) {
   library_.orders->subscribe_result = kMultipleSubscribers;
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_BUSY));
+  ASSERT_TRUE(StartReaches(PROFD_COLLECT_BUSY, PROFD_COLLECT_KERNEL));
   EXPECT_EQ(Report().code, kMultipleSubscribers);
   library_.orders->subscribe_result = 0;
   EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
@@ -229,8 +232,7 @@ TEST_F(CollectorTest, ASecondSubscriberWaitsForItsTurn) {
 
 TEST_F(CollectorTest, AProcessOfMsprofIsLeftAlone) {
   ::setenv("PROFILER_SAMPLECONFIG", "{}", 1);
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_BUSY));
+  ASSERT_TRUE(StartReaches(PROFD_COLLECT_BUSY, PROFD_COLLECT_KERNEL));
   EXPECT_NE(std::string(Report().detail).find("PROFILER_SAMPLECONFIG"), std::string::npos);
   EXPECT_STREQ(library_.orders->calls, "");
 }
@@ -239,8 +241,7 @@ TEST_F(CollectorTest, AProcessOfMsprofIsLeftAlone) {
 TEST_F(CollectorTest, AProcessWithTheVendorsHookOfKernelsIsLeftAlone) {
   void* const hook = ::dlopen(PROFD_FAKE_HOME "/libascend_kernel_hook.so", RTLD_NOW);
   ASSERT_NE(hook, nullptr) << ::dlerror();
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  EXPECT_TRUE(Reaches(PROFD_COLLECT_BUSY));
+  EXPECT_TRUE(StartReaches(PROFD_COLLECT_BUSY, PROFD_COLLECT_KERNEL));
   EXPECT_STREQ(library_.orders->calls, "");
   ::dlclose(hook);
   EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
@@ -248,8 +249,7 @@ TEST_F(CollectorTest, AProcessWithTheVendorsHookOfKernelsIsLeftAlone) {
 
 TEST_F(CollectorTest, RefusedKindsAreNamed) {
   library_.orders->enable_result[kMemory] = kWithoutLdPreload;
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL | PROFD_COLLECT_MEMORY), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_PARTIAL));
+  ASSERT_TRUE(StartReaches(PROFD_COLLECT_PARTIAL, PROFD_COLLECT_KERNEL | PROFD_COLLECT_MEMORY));
   EXPECT_EQ(Report().code, kWithoutLdPreload);
   EXPECT_EQ(Report().kinds, uint32_t{PROFD_COLLECT_KERNEL});
   EXPECT_STREQ(Report().detail, "refused: memory; LD_PRELOAD=libmspti.so is missing");
@@ -266,19 +266,16 @@ TEST_F(CollectorTest, OldVersionsHaveOneKindOfApi) {
 
 TEST_F(CollectorTest, NoKindAtAllIsUnsupported) {
   library_.orders->enable_result[kKernel] = kInvalidParameter;
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_UNSUPPORTED));
+  ASSERT_TRUE(StartReaches(PROFD_COLLECT_UNSUPPORTED, PROFD_COLLECT_KERNEL));
   EXPECT_STREQ(library_.orders->calls, "SR+cU");
   // Another start asks again.
   library_.orders->enable_result[kKernel] = 0;
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  EXPECT_TRUE(Reaches(PROFD_COLLECT_ON));
+  EXPECT_TRUE(Starts(PROFD_COLLECT_KERNEL));
 }
 
 TEST_F(CollectorTest, ExceptionsOfTheVendorAreAFailure) {
   library_.orders->throws_on_subscribe = true;
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_FAILED));
+  ASSERT_TRUE(StartReaches(PROFD_COLLECT_FAILED, PROFD_COLLECT_KERNEL));
   EXPECT_EQ(Report().code, kInner);
   EXPECT_STREQ(Report().detail, "msptiSubscribe threw: no such function");
   library_.orders->throws_on_subscribe = false;
@@ -296,8 +293,7 @@ TEST_F(CollectorTest, AnUnsubscribeThatFailsIsRepeated) {
   ASSERT_TRUE(TheCollector().Stop(kPatience));
   // Its subscription is the single one until then.
   library_.orders->subscribe_result = kMultipleSubscribers;
-  ASSERT_EQ(Start(PROFD_COLLECT_KERNEL), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_FAILED));
+  ASSERT_TRUE(StartReaches(PROFD_COLLECT_FAILED, PROFD_COLLECT_KERNEL));
   EXPECT_STREQ(Report().detail, "msptiUnsubscribe: 999");
   library_.orders->subscribe_result = 0;
   library_.orders->unsubscribe_result = 0;
@@ -335,8 +331,7 @@ TEST_F(CollectorTest, LeavesOutKindsOverBudgetByPriority) {
   EXPECT_GT(Ring().ring().cost_ns, 0u);
   // Nothing comes any more; after a while it is tried again.
   ASSERT_TRUE(Eventually([&] { return Report().left_out != kKinds; }));
-  ASSERT_EQ(Start(kKinds), 0);
-  ASSERT_TRUE(Reaches(PROFD_COLLECT_ON)) << "without a limit all of it is collected";
+  ASSERT_TRUE(Starts(kKinds)) << "without a limit all of it is collected";
   EXPECT_EQ(Report().kinds, kKinds);
 }
 
@@ -398,7 +393,7 @@ class CollectorInAProcessOfItsOwn : public ::testing::Test {
 TEST_F(CollectorInAProcessOfItsOwn, NothingIsLoadedBeforeTheRuntime) {
   RunAlone([] {
     ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
-    bool good = Start(PROFD_COLLECT_KERNEL) == 0 && Reaches(PROFD_COLLECT_WAITING);
+    bool good = StartReaches(PROFD_COLLECT_WAITING, PROFD_COLLECT_KERNEL);
     good = good && !IsMapped("libmspti.so");
     LoadRuntime();
     good = good && Reaches(PROFD_COLLECT_ON) && IsMapped("libmspti.so");
@@ -419,7 +414,7 @@ TEST_F(CollectorInAProcessOfItsOwn, WithoutALibraryItIsUnsupported) {
   RunAlone([] {
     ::setenv("ASCEND_HOME_PATH", "/nonexistent", 1);
     LoadRuntime();
-    const bool good = Start(PROFD_COLLECT_KERNEL) == 0 && Reaches(PROFD_COLLECT_UNSUPPORTED) &&
+    const bool good = StartReaches(PROFD_COLLECT_UNSUPPORTED, PROFD_COLLECT_KERNEL) &&
                       std::strstr(Report().detail, "libmspti.so") != nullptr;
     std::exit(good ? 0 : 1);
   });
