@@ -114,17 +114,12 @@ class GrpcApiTest : public ProfctlTest {
     builder.RegisterService(&sessions_);
     builder.RegisterService(&dumps_);
     server_ = builder.BuildAndStart();
+    default_socket_ = socket_;
+    make_api_ = MakeGrpcApi;
   }
   ~GrpcApiTest() override {
     sessions_.Release();
     if (server_) server_->Shutdown();
-  }
-  int RunReal(std::vector<std::string> arguments) {
-    out_.str("");
-    err_.str("");
-    arguments.insert(arguments.begin(), {"--socket", socket_});
-    Environment environment{io_, clock_, MakeGrpcApi, "", "/bin"};
-    return RunProfctl(arguments, environment);
   }
 
   TempDir dir_;
@@ -136,16 +131,16 @@ class GrpcApiTest : public ProfctlTest {
 };
 
 TEST_F(GrpcApiTest, AnswersArrive) {
-  EXPECT_EQ(RunReal({"status"}), 0) << err();
+  EXPECT_EQ(Run({"status"}), 0) << err();
   EXPECT_EQ(out().rfind("profd 0.1.0 on here", 0), 0u) << out();
 }
 
 TEST_F(GrpcApiTest, ErrorsKeepCodeAndText) {
-  EXPECT_EQ(RunReal({"start"}), 3);
+  EXPECT_EQ(Run({"start"}), 3);
   EXPECT_EQ(err(),
             "profctl: invalid argument: dvpp_freq 101: 1..100\n"
             "         rank -2: at least 0\n");
-  EXPECT_EQ(RunReal({"list"}), 3) << "this server does not know ListSessions";
+  EXPECT_EQ(Run({"list"}), 3) << "this server does not know ListSessions";
   EXPECT_NE(err().find("this profd does not know the call"), std::string::npos) << err();
 }
 
@@ -162,22 +157,21 @@ TEST_F(GrpcApiTest, TextsThatAreNotUtf8AreRefusedByName) {
       {{"watch", cut}, "session_id"},
   };
   for (const auto& [arguments, field] : cases) {
-    EXPECT_EQ(RunReal(arguments), 3) << field;
+    EXPECT_EQ(Run(arguments), 3) << field;
     EXPECT_NE(err().find("invalid argument: " + field + " has bytes that are not UTF-8"), std::string::npos) << err();
   }
-  (void)RunReal({"start", "--job", "good", "--label", "caf\xc3\xa9"});
+  (void)Run({"start", "--job", "good", "--label", "caf\xc3\xa9"});
   EXPECT_EQ(err().find("UTF-8"), std::string::npos) << err();
 }
 
 TEST_F(GrpcApiTest, ACommandRunsWithinASession) {
-  EXPECT_EQ(RunReal({"run", "--job", "good", "--", "sh", "-c", "exit 6"}), 6);
-  EXPECT_NE(err().find("session s1 done"), std::string::npos) << err();
+  ExpectMessage({"run", "--job", "good", "--", "sh", "-c", "exit 6"}, 6, "session s1 done");
 }
 
 TEST_F(GrpcApiTest, StreamsArriveAndEnd) {
-  EXPECT_EQ(RunReal({"watch", "s1", "--json"}), 0);
+  EXPECT_EQ(Run({"watch", "s1", "--json"}), 0);
   EXPECT_EQ(OutLines(), 2);
-  EXPECT_EQ(RunReal({"fetch", "x", "--out", dir_.path()}), 0) << err();
+  EXPECT_EQ(Run({"fetch", "x", "--out", dir_.path()}), 0) << err();
   EXPECT_EQ(std::filesystem::file_size(dir_ / "PROF_x/data"), 200u * 65536);
 }
 
@@ -203,16 +197,13 @@ TEST_F(GrpcApiTest, TheWaitHookCancels) {
 }
 
 TEST_F(GrpcApiTest, ADaemonThatDoesNotAnswerIsUnreachable) {
-  EXPECT_EQ(RunReal({"--timeout", "200ms", "show", "s1"}), 6);
-  EXPECT_NE(err().find("did not answer in time (no answer within 0.2 s)"), std::string::npos) << err();
-  EXPECT_EQ(RunReal({"--timeout", "200ms", "watch", "endless"}), 6);
-  EXPECT_NE(err().find("went silent"), std::string::npos) << err();
+  ExpectMessage({"--timeout", "200ms", "show", "s1"}, 6, "did not answer in time (no answer within 0.2 s)");
+  ExpectMessage({"--timeout", "200ms", "watch", "endless"}, 6, "went silent");
 }
 
 // A new daemon, or the socket of systemd, answers at the place of the one that was killed.
 TEST_F(GrpcApiTest, ACallThatBreaksNamesTheSocketAndWhatToDo) {
-  EXPECT_EQ(RunReal({"watch", "broken"}), 6);
-  EXPECT_NE(err().find("the call to profd at " + socket_ + " ended: Socket closed"), std::string::npos) << err();
+  ExpectMessage({"watch", "broken"}, 6, "the call to profd at " + socket_ + " ended: Socket closed");
   EXPECT_NE(err().find("beyond daemon.max_connections"), std::string::npos) << "a full daemon ends calls in the same way: " << err();
   EXPECT_NE(err().find("systemctl status profd"), std::string::npos) << err();
 }
@@ -220,18 +211,16 @@ TEST_F(GrpcApiTest, ACallThatBreaksNamesTheSocketAndWhatToDo) {
 // As calls that a daemon has not answered when it ends.
 TEST_F(GrpcApiTest, ACallThatTheDaemonCancelsMayBeTriedAgain) {
   sessions_.Release();
-  EXPECT_EQ(RunReal({"show", "s1"}), 6);
-  EXPECT_NE(err().find("the call to profd at " + socket_ + " ended: cancelled by profd\n"), std::string::npos) << err();
+  ExpectMessage({"show", "s1"}, 6, "the call to profd at " + socket_ + " ended: cancelled by profd\n");
   EXPECT_NE(err().find("try again"), std::string::npos) << err();
 }
 
 TEST_F(GrpcApiTest, NoServerIsUnreachable) {
   server_->Shutdown();
   server_.reset();
-  EXPECT_EQ(RunReal({"status"}), 6);
-  EXPECT_NE(err().find("profd cannot be reached"), std::string::npos) << err();
-  EXPECT_EQ(RunReal({"watch", "x"}), 6);
-  EXPECT_EQ(RunReal({"fetch", "x", "--out", dir_.path()}), 6);
+  ExpectMessage({"status"}, 6, "profd cannot be reached");
+  EXPECT_EQ(Run({"watch", "x"}), 6);
+  EXPECT_EQ(Run({"fetch", "x", "--out", dir_.path()}), 6);
 }
 
 }  // namespace

@@ -266,14 +266,7 @@ class ProfctlTest : public ::testing::Test {
     err_.str("");
     out_.clear();
     err_.clear();
-    Environment environment{io_, clock_,
-                            [this](const Endpoint& endpoint, std::optional<int64_t> timeout_ms) {
-                              std::lock_guard lock(daemon_.mutex);
-                              daemon_.socket = endpoint.socket;
-                              daemon_.endpoint = endpoint;
-                              daemon_.timeout_ms = timeout_ms;
-                              return std::make_unique<FakeApi>(daemon_);
-                            },
+    Environment environment{io_, clock_, make_api_,
                             default_socket_, search_path_, default_address_,
                             default_tls_dir_, home_, profiling_options_, ascend_work_path_,
                             working_directory_,
@@ -296,6 +289,13 @@ class ProfctlTest : public ::testing::Test {
   }
 
   FakeDaemon daemon_;
+  Environment::ApiFactory make_api_ = [this](const Endpoint& endpoint, std::optional<int64_t> timeout_ms) {
+    std::lock_guard lock(daemon_.mutex);
+    daemon_.socket = endpoint.socket;
+    daemon_.endpoint = endpoint;
+    daemon_.timeout_ms = timeout_ms;
+    return std::make_unique<FakeApi>(daemon_);
+  };
   ManualClock clock_;
   std::ostringstream out_;
   std::ostringstream err_;
