@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 
 #include "base/status.h"
@@ -14,7 +15,7 @@ namespace profd::client {
 // process ignored from its start stay ignored, except SIGCHLD.
 class SignalWatch {
  public:
-  explicit SignalWatch(std::initializer_list<int> signals);
+  explicit SignalWatch(std::initializer_list<int> signals = {SIGINT, SIGTERM, SIGHUP});
   // Discards what is still pending and restores the mask.
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
@@ -26,6 +27,10 @@ class SignalWatch {
   // taken it: who waits for a child looks at the child again.
   siginfo_t Wait(int64_t ms = 1000);
   int caught() const { return caught_; }
+  // For what may take long: false from the first signal on.
+  std::function<bool()> go_on() {
+    return [this] { return Poll() == 0 && caught_ == 0; };
+  }
   // From here on the signals do what they would do without this. An error: one has arrived already.
   Status Release();
   // The mask from before: what a child shall run with.

@@ -199,9 +199,8 @@ int RunAdvise(const Io& io, const Clock& clock, const AdviseCommand& command, bo
   if (std::ranges::find(kFormats, command.format) == kFormats.end()) {
     return misused(InvalidArgument(fmt::format("--format \"{}\": text, json or sarif", command.format)));
   }
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  RunReader reader(command.store, progress);
+  SignalWatch signals;
+  RunReader reader(command.store, signals.go_on());
   if (const Status good = reader.Check(command.runs); !good.ok()) return misused(good);
   const ReadHow how{true};
   Result<analysis::Run> run = reader.Read(command.runs, how);

@@ -87,7 +87,7 @@ class Changes {
 
 int Watch(const Context& context, const LiveAdviseOptions& options) {
   SignalWatch signals({SIGINT, SIGTERM});
-  context.api.SetWaitHook([&] { return signals.Poll() == 0 && signals.caught() == 0; });
+  context.api.SetWaitHook(signals.go_on());
   v1::WatchAdviceRequest request;
   request.mutable_what()->set_job_id(options.job);
   Changes changes(context);

@@ -122,8 +122,8 @@ void PrintProblems(const Io& io, const Json& problems) {
 int RunAnalyze(const Io& io, const AnalyzeCommand& command, bool json) {
   const auto only = ParseOnly(command.only);
   if (!only.ok()) return FailWith(io, only.status(), kExitUsage, json);
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
+  SignalWatch signals;
+  const analysis::Progress progress = signals.go_on();
   if (command.overview) return RunOverview(io, command, progress, json);
   RunReader reader(command.store, progress);
   if (const Status good = reader.Check(command.runs); !good.ok()) return FailWith(io, good, kExitUsage, json);

@@ -284,7 +284,7 @@ class Archiver {
   const Context& context_;
   const ArchiveOptions& options_;
   const int64_t every_ms_;
-  SignalWatch signals_{SIGINT, SIGTERM, SIGHUP};
+  SignalWatch signals_;
   WorkFolder folder_;
   Pace pace_;
   std::string reported_;

@@ -16,14 +16,14 @@ namespace {
 
 // Where the dump was put on the caller's side.
 Result<std::string> Fetch(const Context& context, const std::string& id, const std::string& out) {
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   DumpSink sink(out);
   v1::FetchDumpRequest request;
   request.set_session_id(id);
   Status written;
   Status status;
   {
-    Progress progress(context, "fetching", [&signals] { return signals.Poll() == 0; });
+    Progress progress(context, "fetching", signals.go_on());
     status = context.api.FetchDump(request, [&](const v1::DumpChunk& chunk) {
       written = sink.Write(chunk);
       return written.ok();

@@ -213,7 +213,7 @@ int RunExport(const Io& io, const Clock& clock, const std::string& directory,
   if (!built.ok()) return FailWith(io, built.status(), kExitRefused, json);
   const exporting::ExportOptions& options = *built;
   // Before the engine's threads.
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   Result<ExportReport> report = Internal("not run");
   {
     ExportProgressLine line(io, clock, "exporting", !json);

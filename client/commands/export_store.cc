@@ -99,8 +99,8 @@ int RunExportToStore(const Io& io, const Clock& clock, const ExportCommand& comm
   if (command.dumps.empty()) return FailWith(io, InvalidArgument("name the dumps or runs to load"), kExitUsage, json);
   if (const auto unfit = UnfitForStore(command)) return FailWith(io, InvalidArgument(*unfit), kExitUsage, json);
   if (command.cluster && (command.cluster->empty() || !IsClusterName(*command.cluster))) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const analysis::Progress go_on = [&signals] { return signals.Poll() == 0; };
+  SignalWatch signals;
+  const analysis::Progress go_on = signals.go_on();
   std::string run = command.run_name.value_or("");
   if (const auto url = ParseClickHouseUrl(*command.to); run.empty() && url.ok() && url->run.empty()) run = DirectoryName(command.dumps.front());
   Result<OpenedStore> store = OpenStore(*command.to, run, command.tls, go_on);

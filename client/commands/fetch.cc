@@ -141,11 +141,11 @@ int RunFetch(const Context& context, const FetchOptions& options) {
   if (options.id.empty()) {
     return UsageError(context.io, "fetch", {"give a session's id, or --nodes and --job JOB"});
   }
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   int64_t begin_ns = context.clock.SteadyNs();
   std::string out = options.out_given || options.out != "." ? "" : OutputOf(context, options.id);
   if (out.empty()) out = options.out;
-  const auto go_on = [&signals] { return signals.Poll() == 0; };
+  const auto go_on = signals.go_on();
   const bool waits = options.wait || options.background;
   if (waits) {
     if (Status ended = WaitForEnd(context, options.id, go_on); !ended.ok()) {

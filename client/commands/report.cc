@@ -27,8 +27,8 @@ struct Read {
 };
 
 Result<analysis::Json> MakeData(const Clock& clock, const ReportCommand& command, size_t slices, analysis::Language language, Read* read) {
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  RunReader reader(command.store, [&signals] { return signals.Poll() == 0; });
+  SignalWatch signals;
+  RunReader reader(command.store, signals.go_on());
   const ReadHow how{true};
   Result<analysis::Run> run = reader.Read(command.runs, how);
   if (!run.ok()) return run.status();
@@ -74,7 +74,7 @@ Status CheckWritable(const std::string& path, bool replace) {
 Status WriteBy(const std::string& path, bool replace, const std::function<Status(const std::string& unfinished)>& write) {
   const Result<std::string> unfinished = CreateUnfinished(path, replace);
   if (!unfinished.ok()) return unfinished.status();
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   Status status = write(*unfinished);
   if (status.ok() && signals.Poll() != 0) status = Status(StatusCode::kCancelled, "interrupted");
   if (status.ok() && ::rename(unfinished->c_str(), path.c_str()) != 0) status = Status::FromErrno(errno, path);

@@ -157,7 +157,7 @@ int RunSelftest(const Context& context, const SelftestOptions& options) {
   if (options.job) {
     if (const Status there = selftest::CheckJob(context, *options.job); !there.ok()) return Fail(context, there);
   }
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   const auto go_on = [&signals] { return signals.Wait(100).si_signo == 0 && signals.caught() == 0; };
   const auto any = [&questions](selftest::Needs needs) {
     return std::ranges::any_of(questions, [needs](const selftest::Question* each) { return each->needs == needs; });

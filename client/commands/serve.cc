@@ -110,7 +110,7 @@ int RunServe(const Io& io, const Clock& clock, const ServeCommand& command, std:
   Result<std::string> token = command.no_token ? std::string() : MakeToken();
   if (!token.ok()) return fail(token.status());
 
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   std::atomic<bool> ended{false};
   RunStore::Options options;
   options.folders = folders;

@@ -71,7 +71,7 @@ int RunShowDump(const Io& io, const Clock& clock, const std::string& given,
   }
   if (own != found.end()) std::iter_swap(found.begin(), own);
   const std::string& path = found.front();
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   Result<exporting::Dump> dump = exporting::Dump::Open(path);
   if (!dump.ok()) return fail(WithFetchHint(dump.status(), {&path, 1}));
   DumpPicture picture;

@@ -62,10 +62,10 @@ Json ToJson(const StoredRun& run) { return {{"run", run.name}, {"complete", run.
 }  // namespace
 
 int RunListRuns(const Io& io, const Clock& clock, const StoreRunsCommand& command, bool json) {
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   const Result<RunSelection> asked = RunSelectionOf(command, clock);
   if (!asked.ok()) return FailWith(io, asked.status(), kExitUsage, json);
-  ClickHouseServer server(asked->url, command.tls, [&signals] { return signals.Poll() == 0; });
+  ClickHouseServer server(asked->url, command.tls, signals.go_on());
   const auto runs = Find(&server, *asked);
   if (!runs.ok()) return FailWith(io, runs.status(), json);
   if (json) {
@@ -87,14 +87,14 @@ int RunListRuns(const Io& io, const Clock& clock, const StoreRunsCommand& comman
 }
 
 int RunRemoveRuns(const Io& io, const Clock& clock, const StoreRunsCommand& command, bool json) {
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   const Result<RunSelection> asked = RunSelectionOf(command, clock);
   if (!asked.ok()) return FailWith(io, asked.status(), kExitUsage, json);
   if (asked->names.empty() && !command.older_than) {
     return FailWith(io, InvalidArgument("which runs? name them, or those that were loaded long ago with --older-than DAYS"), kExitUsage, json);
   }
   if (!IsClusterName(command.cluster)) return FailWith(io, InvalidArgument("--cluster: not a name"), kExitUsage, json);
-  ClickHouseServer server(asked->url, command.tls, [&signals] { return signals.Poll() == 0; });
+  ClickHouseServer server(asked->url, command.tls, signals.go_on());
   const auto runs = Find(&server, *asked);
   if (!runs.ok()) return FailWith(io, runs.status(), json);
   analysis::RunRemover remover(&server, command.cluster);

@@ -135,7 +135,7 @@ class Printer {
 
 int RunStreamActivity(const Context& context, const StreamActivityOptions& options) {
   SignalWatch signals({SIGINT, SIGTERM});
-  context.api.SetWaitHook([&] { return signals.Poll() == 0; });
+  context.api.SetWaitHook(signals.go_on());
   Printer printer(context, options);
   v1::GetActivityRequest request;
   request.set_job_id(options.job);

@@ -54,7 +54,7 @@ View ParseView(const TopOptions& options, std::vector<std::string>* problems) {
 int RunOnce(const Context& context, const TopOptions& options, const View& view, Feed* feed,
             Model* model) {
   std::optional<SignalWatch> signals;
-  if (!context.go_on) signals.emplace(std::initializer_list<int>{SIGINT, SIGTERM, SIGHUP});
+  if (!context.go_on) signals.emplace();
   int64_t begin_ns = 0;
   int64_t least_ns = options.interval ? view.interval_ms * kNsPerMs : 0;
   Status status = feed->Run([&] {
@@ -88,7 +88,7 @@ int RunOnce(const Context& context, const TopOptions& options, const View& view,
 }
 
 int RunJson(const Context& context, const View& view, Feed* feed, Model* model) {
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   top::Pace pace(context.clock);
   const int64_t begin_ns = context.clock.SteadyNs();
   bool begun = false;

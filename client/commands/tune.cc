@@ -347,11 +347,10 @@ int RunTuneVerify(const Io& io, const TuneCommand& command, bool json) {
   if (!found.ok()) return fail(found.status());
   const Result<analysis::TuningResults> results = ReadResults(*found);
   if (!results.ok()) return fail(results.status());
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
-  const analysis::Progress progress = [&signals] { return signals.Poll() == 0; };
-  const Result<analysis::Run> before = analysis::LoadRun({command.before}, progress);
+  SignalWatch signals;
+  const Result<analysis::Run> before = analysis::LoadRun({command.before}, signals.go_on());
   if (!before.ok()) return fail(WithFetchHint(before.status(), {&command.before, 1}).Annotate("--before"));
-  const Result<analysis::Run> after = analysis::LoadRun({command.after}, progress);
+  const Result<analysis::Run> after = analysis::LoadRun({command.after}, signals.go_on());
   if (!after.ok()) return fail(WithFetchHint(after.status(), {&command.after, 1}).Annotate("--after"));
   Json verified = analysis::VerifyTuning(*before, *after, *results);
   bool subgraph = false;

@@ -84,7 +84,7 @@ int RunWatch(const Context& context, const WatchOptions& options) {
     request.set_interval_ms(*ms);
   }
   SignalWatch signals({SIGINT, SIGTERM});
-  context.api.SetWaitHook([&] { return signals.Poll() == 0 && signals.caught() == 0; });
+  context.api.SetWaitHook(signals.go_on());
   Status status;
   int exit_code = kExitOk;
   {

@@ -288,7 +288,7 @@ int RunFleet(const FleetCommand& command, const Environment& environment) {
     return ExitCodeFor(files.code());
   }
   RaiseFileLimit();
-  SignalWatch signals({SIGINT, SIGTERM, SIGHUP});
+  SignalWatch signals;
   SetTls(command, &found->list.nodes);
   Fleet::Setup setup{io, environment.clock,
                      [&](const Endpoint& endpoint) { return environment.make_api(endpoint, timeout_ms); },
