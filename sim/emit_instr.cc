@@ -25,25 +25,18 @@ class FieldBlock {
 
 // In every record stand the share of the time since the last one that a unit was busy, of the period's cycles, and
 // what the group's share of memory traffic is. The 32 bytes in front are not known.
-class InstrEmitter final : public Emitter {
+class InstrEmitter {
  public:
   InstrEmitter(Target target, uint32_t core, uint32_t period) : target_(target), core_(core), period_(period) {}
 
-  void Emit(const Tick& tick, std::string* out) override {
+  void operator()(const Tick& tick, std::string* out) const {
     const uint64_t timestamp = target_.clock().Counter(tick.now_ns);
     out->append(32, '\0');
     const auto cycles = Cycles(tick, timestamp).words();
-    if (core_ > 0) {
-      for (uint64_t word : cycles) AppendLe(word, out);
-      return;
-    }
+    if (core_ > 0) return AppendLe(out, cycles);
     const auto flow = Flow(tick, timestamp).words();
-    for (size_t i = 0; i < cycles.size(); ++i) {
-      AppendLe(flow[i], out);
-      AppendLe(cycles[i], out);
-    }
+    for (size_t i = 0; i < cycles.size(); ++i) AppendLe(out, flow[i], cycles[i]);
   }
-  size_t BytesPerTick() const override { return abi::InstrRecordSize(core_); }
 
  private:
   // Counted from the scenario's start; the record has the low 12 bits.
@@ -106,8 +99,8 @@ std::unique_ptr<RecordStream> MakeInstr(const StreamStart& start) {
   for (uint32_t group = 0; group < abi::kInstrGroups; ++group) {
     if (abi::InstrChannel(group, 0) == start.channel) core = 0;
   }
-  return start.Periodic(abi::InstrRecordSize(core), kRecordMs,
-                        std::make_unique<InstrEmitter>(start.target, core, config->period));
+  const size_t size = abi::InstrRecordSize(core);
+  return start.Periodic(size, kRecordMs, {size, InstrEmitter(start.target, core, config->period)});
 }
 
 }  // namespace

@@ -21,180 +21,123 @@ uint64_t MbPerSecond(uint64_t bytes, const Tick& tick) {
   return static_cast<uint64_t>(static_cast<double>(bytes) * 1e9 / ns / static_cast<double>(kMiB));
 }
 
-// The head every record of channel 52 shares: type, running count, sub type, magic, system counter.
-class SocEmitter : public Emitter {
- public:
-  SocEmitter(Target target, std::shared_ptr<uint8_t> count)
-      : target_(target), count_(std::move(count)) {}
+// What every record of channel 52 begins with: type, running count, sub type, magic, system counter; then, but for the
+// levels, the number of what it is about and three words that are 0.
+struct SocTick {
+  const Target& target;
+  const Tick& tick;
+  uint8_t& count;
+  std::string* out;
 
- protected:
-  void AppendHead(const Tick& tick, abi::SocProfileType type, unsigned subtype, std::string* out) {
-    const unsigned head =
-        static_cast<unsigned>(type) | ((*count_ & 0xFu) << 6) | ((subtype & 0x3Fu) << 10);
-    *count_ = static_cast<uint8_t>((*count_ + 1) & 0xF);
-    AppendLe(static_cast<uint16_t>(head), out);
-    AppendLe(abi::kSocProfileMagic, out);
-    AppendLe(uint32_t{0}, out);
-    AppendLe(target_.clock().Counter(tick.now_ns), out);
+  void AppendHead(abi::SocProfileType type, unsigned subtype) const {
+    const unsigned head = static_cast<unsigned>(type) | ((count & 0xFu) << 6) | ((subtype & 0x3Fu) << 10);
+    count = static_cast<uint8_t>((count + 1) & 0xF);
+    AppendLe(out, static_cast<uint16_t>(head), abi::kSocProfileMagic, uint32_t{0},
+             target.clock().Counter(tick.now_ns));
   }
-  void AppendZeroWords(size_t words, std::string* out) const { out->append(words * 4, '\0'); }
-  Target target_;
-
- private:
-  std::shared_ptr<uint8_t> count_;
+  void AppendHead(abi::SocProfileType type, unsigned subtype, uint16_t number) const {
+    AppendHead(type, subtype);
+    AppendLe(out, uint16_t{0}, number);
+    AppendZeroWords(3);
+  }
+  void AppendZeroWords(size_t words) const { out->append(words * 4, '\0'); }
+  uint64_t Delta(Quantity quantity) const { return profd::sim::Delta(target.model(), quantity, tick); }
 };
+
+// Requests, responses, snoops, data; they add up to `bytes`.
+void AppendSplit(uint64_t bytes, std::string* out) {
+  const uint64_t request = bytes / 20, response = bytes / 25, snoop = bytes / 100;
+  const uint64_t data = std::min<uint64_t>(bytes - request - response - snoop, UINT32_MAX);
+  AppendLe(out, static_cast<uint32_t>(request), static_cast<uint32_t>(response), static_cast<uint32_t>(snoop),
+           static_cast<uint32_t>(data));
+}
 
 // Bytes since the record before, for each die's channel. All zero on single-die chips
 // (driver-abi 2.4). The fields have 32 bits: what does not fit (periods beyond about 40 ms at full
 // load) is reported as the largest value.
-class SioEmitter final : public SocEmitter {
- public:
-  using SocEmitter::SocEmitter;
-  void Emit(const Tick& tick, std::string* out) override {
-    const uint64_t rx = Delta(target_.model(), kSioRx, tick);
-    const uint64_t tx = Delta(target_.model(), kSioTx, tick);
-    for (uint16_t acc = 0; acc < kDieChannels; ++acc) {
-      AppendHead(tick, abi::SocProfileType::kSio, 0, out);
-      AppendLe(uint16_t{0}, out);
-      AppendLe(acc, out);
-      AppendZeroWords(3, out);
-      AppendSplit(rx / kDieChannels, out);
-      AppendSplit(tx / kDieChannels, out);
-    }
+constexpr uint16_t kDieChannels = 2;
+void EmitSio(const SocTick& to) {
+  const uint64_t rx = to.Delta(kSioRx);
+  const uint64_t tx = to.Delta(kSioTx);
+  for (uint16_t acc = 0; acc < kDieChannels; ++acc) {
+    to.AppendHead(abi::SocProfileType::kSio, 0, acc);
+    AppendSplit(rx / kDieChannels, to.out);
+    AppendSplit(tx / kDieChannels, to.out);
   }
-  size_t BytesPerTick() const override { return kSocRecord * kDieChannels; }
+}
 
- private:
-  static constexpr uint16_t kDieChannels = 2;
-  // Requests, responses, snoops, data; they add up to `bytes`.
-  static void AppendSplit(uint64_t bytes, std::string* out) {
-    const uint64_t request = bytes / 20, response = bytes / 25, snoop = bytes / 100;
-    AppendLe(static_cast<uint32_t>(request), out);
-    AppendLe(static_cast<uint32_t>(response), out);
-    AppendLe(static_cast<uint32_t>(snoop), out);
-    const uint64_t data = bytes - request - response - snoop;
-    AppendLe(static_cast<uint32_t>(std::min<uint64_t>(data, UINT32_MAX)), out);
+// What the accelerators beside the cores move: DMA for PCIe and RoCE, media engines.
+constexpr uint16_t kAccelerators = 4;
+void EmitAccPmu(const SocTick& to) {
+  const uint64_t in = MbPerSecond(to.Delta(kPcieRxCompletion) + to.Delta(kRoceRx), to.tick);
+  const uint64_t written = MbPerSecond(to.Delta(kPcieTxPosted) + to.Delta(kRoceTx), to.tick);
+  for (uint16_t acc = 0; acc < kAccelerators; ++acc) {
+    const uint64_t share = acc + 1u;
+    to.AppendHead(abi::SocProfileType::kAccPmu, 0, acc);
+    AppendLe(to.out, in * share / 10, written * share / 10, std::min<uint64_t>(64, in * share / 8'000),
+             std::min<uint64_t>(64, written * share / 8'000));
   }
-};
+}
 
-class AccPmuEmitter final : public SocEmitter {
- public:
-  using SocEmitter::SocEmitter;
-  void Emit(const Tick& tick, std::string* out) override {
-    // What the accelerators beside the cores move: DMA for PCIe and RoCE, media engines.
-    const DeviceModel& model = target_.model();
-    const uint64_t in =
-        MbPerSecond(Delta(model, kPcieRxCompletion, tick) + Delta(model, kRoceRx, tick), tick);
-    const uint64_t written =
-        MbPerSecond(Delta(model, kPcieTxPosted, tick) + Delta(model, kRoceTx, tick), tick);
-    for (uint16_t acc = 0; acc < kAccelerators; ++acc) {
-      const uint64_t share = acc + 1u;
-      AppendHead(tick, abi::SocProfileType::kAccPmu, 0, out);
-      AppendLe(uint16_t{0}, out);
-      AppendLe(acc, out);
-      AppendZeroWords(3, out);
-      AppendLe(in * share / 10, out);
-      AppendLe(written * share / 10, out);
-      AppendLe(std::min<uint64_t>(64, in * share / 8'000), out);
-      AppendLe(std::min<uint64_t>(64, written * share / 8'000), out);
-    }
+void EmitChipTrans(const SocTick& to) {
+  const auto append = [&to](unsigned kind, unsigned id, uint64_t first, uint64_t second) {
+    to.AppendHead(abi::SocProfileType::kChipTrans, kind, static_cast<uint16_t>(id & 63));
+    AppendLe(to.out, MbPerSecond(first, to.tick), MbPerSecond(second, to.tick));
+    to.AppendZeroWords(4);
+  };
+  const DeviceModel& model = to.target.model();
+  const int64_t now = to.tick.scenario_ns, before = to.tick.before_ns;
+  for (unsigned link = kFirstHccsLink; link < kFirstHccsLink + to.target.chip().hccs_links; ++link) {
+    append(abi::kChipTransPaLink, link - kFirstHccsLink, model.LinkRx(link, now) - model.LinkRx(link, before),
+           model.LinkTx(link, now) - model.LinkTx(link, before));
   }
-  size_t BytesPerTick() const override { return kSocRecord * kAccelerators; }
+  append(abi::kChipTransPcie, 0, to.Delta(kPcieTxPosted), to.Delta(kPcieRxCompletion));
+}
 
- private:
-  static constexpr uint16_t kAccelerators = 4;
-};
+void EmitSocLevels(const SocTick& to) {
+  const auto ns = static_cast<double>(std::max<int64_t>(1, to.tick.scenario_ns - to.tick.before_ns));
+  const auto moved = static_cast<double>(to.Delta(kHbmRead) + to.Delta(kHbmWrite));
+  const double load = std::min(1.0, moved * 1e9 / ns / to.target.chip().hbm_bytes_per_s);
+  const auto mata = static_cast<unsigned>(load * 7.99);
+  const auto l2 = static_cast<unsigned>(load * 255.9);
+  to.AppendHead(abi::SocProfileType::kSocLevels, 0);
+  to.AppendZeroWords(4);
+  AppendLe(to.out, static_cast<uint16_t>(mata | (l2 << 3)), uint16_t{0});
+  to.AppendZeroWords(7);
+}
 
-class ChipTransEmitter final : public SocEmitter {
- public:
-  using SocEmitter::SocEmitter;
-  void Emit(const Tick& tick, std::string* out) override {
-    const DeviceModel& model = target_.model();
-    const unsigned links = target_.chip().hccs_links;
-    for (unsigned link = kFirstHccsLink; link < kFirstHccsLink + links; ++link) {
-      const uint64_t rx = model.LinkRx(link, tick.scenario_ns) - model.LinkRx(link, tick.before_ns);
-      const uint64_t tx = model.LinkTx(link, tick.scenario_ns) - model.LinkTx(link, tick.before_ns);
-      AppendOne(tick, abi::kChipTransPaLink, link - kFirstHccsLink, rx, tx, out);
-    }
-    AppendOne(tick, abi::kChipTransPcie, 0, Delta(model, kPcieTxPosted, tick),
-              Delta(model, kPcieRxCompletion, tick), out);
+// The streams of QosStreams(), in its order.
+uint64_t StreamMb(const Target& target, const Tick& tick, uint8_t id) {
+  const DeviceModel& model = target.model();
+  const std::span<const QosStream> streams = QosStreams(target.chip());
+  if (id == streams[0].mpam_id) {
+    return MbPerSecond(model.HccsRx(tick.scenario_ns) - model.HccsRx(tick.before_ns), tick);
   }
-  size_t BytesPerTick() const override { return kSocRecord * (target_.chip().hccs_links + 1); }
+  if (id == streams[1].mpam_id) return MbPerSecond(Delta(model, kHbmRead, tick), tick);
+  if (id == streams[2].mpam_id) return MbPerSecond(Delta(model, kHbmWrite, tick), tick);
+  return MbPerSecond(Delta(model, kPcieRxCompletion, tick), tick);
+}
 
- private:
-  void AppendOne(const Tick& tick, unsigned kind, unsigned id, uint64_t first, uint64_t second,
-                 std::string* out) {
-    AppendHead(tick, abi::SocProfileType::kChipTrans, kind, out);
-    AppendLe(uint16_t{0}, out);
-    AppendLe(static_cast<uint16_t>(id & 63), out);
-    AppendZeroWords(3, out);
-    AppendLe(MbPerSecond(first, tick), out);
-    AppendLe(MbPerSecond(second, tick), out);
-    AppendZeroWords(4, out);
-  }
-};
-
-class SocLevelEmitter final : public SocEmitter {
- public:
-  using SocEmitter::SocEmitter;
-  void Emit(const Tick& tick, std::string* out) override {
-    const DeviceModel& model = target_.model();
-    const auto ns = static_cast<double>(std::max<int64_t>(1, tick.scenario_ns - tick.before_ns));
-    const auto moved =
-        static_cast<double>(Delta(model, kHbmRead, tick) + Delta(model, kHbmWrite, tick));
-    const double load = std::min(1.0, moved * 1e9 / ns / target_.chip().hbm_bytes_per_s);
-    const auto mata = static_cast<unsigned>(load * 7.99);
-    const auto l2 = static_cast<unsigned>(load * 255.9);
-    AppendHead(tick, abi::SocProfileType::kSocLevels, 0, out);
-    AppendZeroWords(4, out);
-    AppendLe(static_cast<uint16_t>(mata | (l2 << 3)), out);
-    AppendLe(uint16_t{0}, out);
-    AppendZeroWords(7, out);
-  }
-  size_t BytesPerTick() const override { return kSocRecord; }
-};
-
-class QosEmitter final : public Emitter {
- public:
-  QosEmitter(Target target, std::vector<uint8_t> mpam_ids)
-      : target_(target), mpam_ids_(std::move(mpam_ids)) {}
-  void Emit(const Tick& tick, std::string* out) override {
-    AppendLe(uint32_t{0}, out);
-    AppendLe(uint32_t{0}, out);
-    AppendLe(uint64_t{0}, out);
-    AppendLe(target_.clock().Counter(tick.now_ns), out);
+Emitter QosEmitter(Target target, std::vector<uint8_t> mpam_ids) {
+  return {64, [target, mpam_ids](const Tick& tick, std::string* out) {
+    constexpr size_t kSlots = 10;
+    AppendLe(out, uint64_t{0}, uint64_t{0}, target.clock().Counter(tick.now_ns));
     for (size_t slot = 0; slot < kSlots; ++slot) {
-      const uint64_t mb = slot < mpam_ids_.size() ? StreamMb(tick, mpam_ids_[slot]) : 0;
-      AppendLe(static_cast<uint32_t>(mb), out);
+      const uint64_t mb = slot < mpam_ids.size() ? StreamMb(target, tick, mpam_ids[slot]) : 0;
+      AppendLe(out, static_cast<uint32_t>(mb));
     }
-  }
-  size_t BytesPerTick() const override { return 64; }
-
- private:
-  static constexpr size_t kSlots = 10;
-  // The streams of QosStreams(), in its order.
-  uint64_t StreamMb(const Tick& tick, uint8_t id) const {
-    const DeviceModel& model = target_.model();
-    const std::span<const QosStream> streams = QosStreams(target_.chip());
-    if (id == streams[0].mpam_id)
-      return MbPerSecond(model.HccsRx(tick.scenario_ns) - model.HccsRx(tick.before_ns), tick);
-    if (id == streams[1].mpam_id) return MbPerSecond(Delta(model, kHbmRead, tick), tick);
-    if (id == streams[2].mpam_id) return MbPerSecond(Delta(model, kHbmWrite, tick), tick);
-    return MbPerSecond(Delta(model, kPcieRxCompletion, tick), tick);
-  }
-  Target target_;
-  std::vector<uint8_t> mpam_ids_;
-};
+  }};
+}
 
 // Event driven: every report period the changes since the last report, in records of up to 55
 // entries. The first report states what holds at the start. 910B also reports AI Core and bus
 // voltage (types 1 and 2): each type has a history of its own, for voltages settle after the
 // frequency, and the bus rail follows large changes only.
-class LpEmitter final : public Emitter {
+class LpEmitter {
  public:
   LpEmitter(Target target, int64_t period_ns) : target_(target), period_ns_(period_ns) {}
 
-  void Emit(const Tick& tick, std::string* out) override {
+  void Emit(const Tick& tick, std::string* out) const {
     const DeviceModel& model = target_.model();
     const unsigned types = HasVoltage() ? 3 : 1;
     for (unsigned type = 0; type < types; ++type) {
@@ -211,9 +154,7 @@ class LpEmitter final : public Emitter {
       AppendRecords(tick, type, entries, out);
     }
   }
-  // A channel that reports changes keeps far more time in its ring than its size suggests.
-  size_t BytesPerTick() const override { return 16; }
-  int64_t NextTick(int64_t index, int64_t start_ns) const override {
+  int64_t NextTick(int64_t index, int64_t start_ns) const {
     if (index <= 1) return index;
     const Node& node = *target_.node;
     const int64_t from =
@@ -245,13 +186,10 @@ class LpEmitter final : public Emitter {
     for (size_t first = 0; first < entries.size(); first += kEntries) {
       const size_t end = std::min(entries.size(), first + kEntries);
       const size_t begin_size = out->size();
-      AppendLe(static_cast<uint32_t>(end - first), out);
-      AppendLe(uint32_t{type}, out);
+      AppendLe(out, static_cast<uint32_t>(end - first), uint32_t{type});
       for (size_t i = first; i < end; ++i) {
         const int64_t ago_ns = tick.scenario_ns - entries[i].t_ns;
-        AppendLe(target_.clock().Counter(tick.now_ns - ago_ns), out);
-        AppendLe(entries[i].value, out);
-        AppendLe(uint32_t{0}, out);
+        AppendLe(out, target_.clock().Counter(tick.now_ns - ago_ns), entries[i].value, uint32_t{0});
       }
       out->resize(begin_size + kRecord, '\0');
     }
@@ -269,8 +207,12 @@ constexpr uint32_t kZeroPeriodMs = 10;
 std::unique_ptr<RecordStream> MakeLp(const StreamStart& start) {
   const auto config = start.CopyExactly<abi::LpmCfg>();
   if (!config || !ValidPeriod(config->period) || config->version != 1) return nullptr;
+  const LpEmitter lp(start.target, PeriodNs(config->period));
+  // A channel that reports changes keeps far more time in its ring than its size suggests.
+  constexpr size_t kBytesPerTick = 16;
   return start.Periodic(888, config->period,
-                        std::make_unique<LpEmitter>(start.target, PeriodNs(config->period)));
+                        {kBytesPerTick, [lp](const Tick& tick, std::string* out) { lp.Emit(tick, out); },
+                         [lp](int64_t index, int64_t start_ns) { return lp.NextTick(index, start_ns); }});
 }
 
 std::unique_ptr<RecordStream> MakeQos(const StreamStart& start) {
@@ -280,20 +222,12 @@ std::unique_ptr<RecordStream> MakeQos(const StreamStart& start) {
     return nullptr;
   }
   std::vector<uint8_t> ids(config->mpam_id, config->mpam_id + config->stream_num);
+  const std::span<const QosStream> known = QosStreams(start.target.chip());
   for (uint8_t id : ids) {
-    bool known = false;
-    for (const QosStream& stream : QosStreams(start.target.chip())) {
-      known = known || stream.mpam_id == id;
-    }
-    if (!known) return nullptr;
+    if (std::ranges::find(known, id, &QosStream::mpam_id) == known.end()) return nullptr;
   }
   const uint32_t period_ms = config->period == 0 ? kZeroPeriodMs : config->period;
-  return start.Periodic(64, period_ms, std::make_unique<QosEmitter>(start.target, std::move(ids)));
-}
-
-template <class T>
-std::unique_ptr<Emitter> Make(Target target, std::shared_ptr<uint8_t> count) {
-  return std::make_unique<T>(target, std::move(count));
+  return start.Periodic(64, period_ms, QosEmitter(start.target, std::move(ids)));
 }
 
 // The running count in the head of channel 52's records is shared by its emitters.
@@ -301,21 +235,28 @@ std::unique_ptr<RecordStream> MakeSocProfile(const StreamStart& start) {
   // The longer form (84 bytes) belongs to chips we do not simulate.
   const auto config = start.CopyExactly<abi::SocProfileCfg>();
   if (!config) return nullptr;
-  using MakeEmitter = std::unique_ptr<Emitter> (*)(Target, std::shared_ptr<uint8_t>);
-  const std::pair<abi::CommonSampleSwitch, MakeEmitter> rows[] = {
-      {config->acc_pmu, Make<AccPmuEmitter>},
-      {config->on_chip, Make<SocLevelEmitter>},
-      {config->inter_die, Make<SioEmitter>},
-      {config->inter_chip, Make<ChipTransEmitter>},
+  struct Row {
+    abi::CommonSampleSwitch sample_switch;
+    size_t records;  // of a tick
+    void (*emit)(const SocTick&);
+  };
+  const Row rows[] = {
+      {config->acc_pmu, kAccelerators, EmitAccPmu},
+      {config->on_chip, 1, EmitSocLevels},
+      {config->inter_die, kDieChannels, EmitSio},
+      {config->inter_chip, start.target.chip().hccs_links + 1, EmitChipTrans},
   };
   const auto count = std::make_shared<uint8_t>(uint8_t{0});
-  std::unique_ptr<RecordStream> stream = start.Empty(64);
-  for (const auto& [sample_switch, make] : rows) {
+  std::unique_ptr<RecordStream> stream = start.Empty(kSocRecord);
+  for (const auto& [sample_switch, records, emit] : rows) {
     if (sample_switch.inner_switch > abi::kSwitchDisable) return nullptr;
     if (sample_switch.inner_switch != abi::kSwitchEnable) continue;
     if (sample_switch.period > kMaxPeriodMs) return nullptr;
     const uint32_t period_ms = sample_switch.period == 0 ? kZeroPeriodMs : sample_switch.period;
-    stream->AddTicker(PeriodNs(period_ms), make(start.target, count));
+    const auto emit_all = [target = start.target, count, emit = emit](const Tick& tick, std::string* out) {
+      emit(SocTick{target, tick, *count, out});
+    };
+    stream->AddTicker(PeriodNs(period_ms), {kSocRecord * records, emit_all});
   }
   return stream;
 }

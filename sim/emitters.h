@@ -27,9 +27,10 @@ struct Target {
 // "sec:nnnnnnnnn" with the ns part padded to nine digits.
 void AppendTextTimestamp(int64_t device_ns, std::string* out);
 
-template <class T>
-void AppendLe(T value, std::string* out) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof value);
+// The values one behind the other, as wide as their types.
+template <class... T>
+void AppendLe(std::string* out, T... values) {
+  (out->append(reinterpret_cast<const char*>(&values), sizeof values), ...);
 }
 
 inline constexpr uint32_t kMaxPeriodMs = 1000;
@@ -54,10 +55,8 @@ struct StreamStart {
   bool TakesNothing() const { return para.user_data_size == 0 && ValidPeriod(para.sample_period); }
 
   std::unique_ptr<RecordStream> Empty(size_t record_size) const;
-  std::unique_ptr<RecordStream> Periodic(size_t record_size, uint32_t period_ms,
-                                         std::unique_ptr<Emitter> emitter) const;
-  std::unique_ptr<RecordStream> Text(std::string_view header,
-                                     std::unique_ptr<Emitter> emitter) const;
+  std::unique_ptr<RecordStream> Periodic(size_t record_size, uint32_t period_ms, Emitter emitter) const;
+  std::unique_ptr<RecordStream> Text(std::string_view header, Emitter emitter) const;
 };
 
 // A channel and what makes its stream; null where the parameters are wrong for it.

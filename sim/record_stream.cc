@@ -7,7 +7,7 @@ namespace profd::sim {
 RecordStream::RecordStream(const Node& node, unsigned device, unsigned channel, size_t record_size)
     : node_(node), device_(device), channel_(channel), record_size_(record_size) {}
 
-void RecordStream::AddTicker(int64_t period_ns, std::unique_ptr<Emitter> emitter) {
+void RecordStream::AddTicker(int64_t period_ns, Emitter emitter) {
   tickers_.push_back({period_ns, 1, std::move(emitter)});
 }
 
@@ -15,7 +15,7 @@ void RecordStream::Begin(int64_t device_now_ns, RecordRing* ring) {
   start_ns_ = device_now_ns;
   ring->Append(prologue_);
   made_.bytes += prologue_.size();
-  for (Ticker& ticker : tickers_) ticker.next = ticker.emitter->NextTick(1, start_ns_);
+  for (Ticker& ticker : tickers_) ticker.next = ticker.emitter.next_tick(1, start_ns_);
   UpdateNextDue();
 }
 
@@ -29,13 +29,13 @@ void RecordStream::UpdateNextDue() {
 void RecordStream::SkipWhatCannotSurvive(Ticker& ticker, int64_t device_now_ns,
                                          RecordRing* ring) {
   const int64_t last = (device_now_ns - start_ns_) / ticker.period_ns;
-  const size_t per_tick = std::max<size_t>(1, ticker.emitter->BytesPerTick());
+  const size_t per_tick = std::max<size_t>(1, ticker.emitter.bytes_per_tick);
   const auto fit = static_cast<int64_t>(RecordRing::kCapacity / per_tick) + 2;
   const int64_t skipped = last - fit - ticker.next;
   if (skipped <= 0) return;
   ring->CountNeverGenerated(static_cast<uint64_t>(skipped) * per_tick);
   made_.bytes += static_cast<uint64_t>(skipped) * per_tick;
-  ticker.next = ticker.emitter->NextTick(ticker.next + skipped, start_ns_);
+  ticker.next = ticker.emitter.next_tick(ticker.next + skipped, start_ns_);
 }
 
 void RecordStream::GenerateUntil(int64_t device_now_ns, RecordRing* ring) {
@@ -53,9 +53,9 @@ void RecordStream::GenerateUntil(int64_t device_now_ns, RecordRing* ring) {
                       .before_ns = node_.ToScenario(clock.ToHost(next_due_ns_ - ticker.period_ns))};
       scratch_.clear();
       // The emitter sees every tick, so that what it remembers stays right.
-      ticker.emitter->Emit(tick, &scratch_);
+      ticker.emitter.emit(tick, &scratch_);
       if (!CardIsGone(tick)) Put(tick, ring);
-      ticker.next = ticker.emitter->NextTick(ticker.next + 1, start_ns_);
+      ticker.next = ticker.emitter.next_tick(ticker.next + 1, start_ns_);
     }
     UpdateNextDue();
   }

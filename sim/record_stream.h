@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,18 +21,13 @@ struct Tick {
   int64_t before_ns;    // scenario time of the tick before
 };
 
-class Emitter {
- public:
-  virtual ~Emitter() = default;
-  virtual void Emit(const Tick& tick, std::string* out) = 0;
+struct Emitter {
   // Every tick yields at least this much, or less rarely enough not to matter; limits how far back
   // is generated.
-  virtual size_t BytesPerTick() const = 0;
+  size_t bytes_per_tick;
+  std::function<void(const Tick& tick, std::string* out)> emit;
   // Event-driven channels: no tick before the one returned has anything to say.
-  virtual int64_t NextTick(int64_t index, int64_t start_ns) const {
-    static_cast<void>(start_ns);
-    return index;
-  }
+  std::function<int64_t(int64_t index, int64_t start_ns)> next_tick = [](int64_t index, int64_t) { return index; };
 };
 
 // What a stream has put, or would have put, into its ring.
@@ -46,7 +41,7 @@ class RecordStream {
   // `record_size` 0 for text.
   RecordStream(const Node& node, unsigned device, unsigned channel, size_t record_size);
 
-  void AddTicker(int64_t period_ns, std::unique_ptr<Emitter> emitter);
+  void AddTicker(int64_t period_ns, Emitter emitter);
   // Bytes that are there at once, like a header line.
   void SetPrologue(std::string prologue) { prologue_ = std::move(prologue); }
   // Starts the grid. Once, before anything else below.
@@ -61,7 +56,7 @@ class RecordStream {
   struct Ticker {
     int64_t period_ns;
     int64_t next;
-    std::unique_ptr<Emitter> emitter;
+    Emitter emitter;
   };
   int64_t DueOf(const Ticker& ticker) const { return start_ns_ + ticker.next * ticker.period_ns; }
   void SkipWhatCannotSurvive(Ticker& ticker, int64_t device_now_ns, RecordRing* ring);

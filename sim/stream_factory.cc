@@ -11,15 +11,13 @@ std::unique_ptr<RecordStream> StreamStart::Empty(size_t record_size) const {
   return std::make_unique<RecordStream>(node, target.device, channel, record_size);
 }
 
-std::unique_ptr<RecordStream> StreamStart::Periodic(size_t record_size, uint32_t period_ms,
-                                                    std::unique_ptr<Emitter> emitter) const {
+std::unique_ptr<RecordStream> StreamStart::Periodic(size_t record_size, uint32_t period_ms, Emitter emitter) const {
   std::unique_ptr<RecordStream> stream = Empty(record_size);
   stream->AddTicker(PeriodNs(period_ms), std::move(emitter));
   return stream;
 }
 
-std::unique_ptr<RecordStream> StreamStart::Text(std::string_view header,
-                                                std::unique_ptr<Emitter> emitter) const {
+std::unique_ptr<RecordStream> StreamStart::Text(std::string_view header, Emitter emitter) const {
   if (!TakesNothing()) return nullptr;
   std::unique_ptr<RecordStream> stream = Periodic(0, para.sample_period, std::move(emitter));
   stream->SetPrologue(std::string(header));
