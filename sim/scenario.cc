@@ -85,34 +85,13 @@ void ReadPortKeys(ScenarioTable& reader, Fault& fault) {
   if (fault.kind == FaultKind::kLinkDown) {
     if (reader.Has("flap")) fault.flap_ns = SecondsToNs(reader.Number("flap", 1, 0.1, kMaxSeconds));
   } else if (fault.kind == FaultKind::kOptical) {
-    const std::string mode = reader.String("mode", "missing");
-    if (mode != "missing" && mode != "low_power") {
-      reader.Fail("'mode' must be \"missing\" or \"low_power\"");
-    }
-    fault.optical = mode == "low_power" ? OpticalMode::kLowPower : OpticalMode::kMissing;
+    fault.optical = static_cast<OpticalMode>(reader.OneOf("mode", {"missing", "low_power"}));
     fault.lane = static_cast<int>(reader.Int("lane", kAllLanes, 0, kOpticalLanes - 1));
     fault.factor = reader.Number("factor", 0.05, 0.0001, 1);
   } else {
-    constexpr std::array<std::string_view, 4> kModes = {"hang", "garbage", "flood", "exit"};
-    const std::string mode = reader.String("mode", "hang");
-    const auto* found = std::ranges::find(kModes, mode);
-    if (found == kModes.end()) {
-      reader.Fail("'mode' must be \"hang\", \"garbage\", \"flood\" or \"exit\"");
-      found = kModes.begin();
-    }
-    fault.tool = static_cast<ToolMode>(found - kModes.begin());
+    fault.tool = static_cast<ToolMode>(reader.OneOf("mode", {"hang", "garbage", "flood", "exit"}));
     fault.code = static_cast<int>(reader.Int("code", 1, 1, 125));
   }
-}
-
-DropMode ReadDropMode(ScenarioTable& reader) {
-  const std::string mode = reader.String("mode", "missing");
-  if (mode == "hang") return DropMode::kHang;
-  if (mode == "dcmi_hang") return DropMode::kDcmiHang;
-  if (mode != "missing") {
-    reader.Fail("'mode' must be \"missing\", \"hang\" or \"dcmi_hang\"");
-  }
-  return DropMode::kMissing;
 }
 
 void ReadKindKeys(ScenarioTable& reader, const Scenario& scenario, Fault& fault) {
@@ -141,15 +120,12 @@ void ReadKindKeys(ScenarioTable& reader, const Scenario& scenario, Fault& fault)
       fault.bytes = static_cast<unsigned>(reader.Int("bytes", 7, 1, 1 << 20));
       break;
     case FaultKind::kCardDrop:
-      fault.drop = ReadDropMode(reader);
+      fault.drop = static_cast<DropMode>(reader.OneOf("mode", {"missing", "hang", "dcmi_hang"}));
       break;
-    case FaultKind::kGarbage: {
-      const std::string mode = reader.String("mode", "flip");
-      if (mode != "flip" && mode != "junk") reader.Fail("'mode' must be \"flip\" or \"junk\"");
-      fault.garbage = mode == "junk" ? GarbageMode::kJunk : GarbageMode::kFlip;
+    case FaultKind::kGarbage:
+      fault.garbage = static_cast<GarbageMode>(reader.OneOf("mode", {"flip", "junk"}));
       fault.every = static_cast<unsigned>(reader.Int("every", 10, 1, 1'000'000));
       break;
-    }
     case FaultKind::kStartError:
       fault.code = static_cast<int>(reader.Int("code", abi::kProfError, kIntMin, kIntMax));
       if (fault.code == 0) reader.Fail("'code' must not be 0");
@@ -174,11 +150,8 @@ void ReadKindKeys(ScenarioTable& reader, const Scenario& scenario, Fault& fault)
 Status ReadFault(const toml::table& table, Scenario& scenario) {
   ScenarioTable reader(table, " in [[fault]]");
   const std::string kind = reader.String("kind", "");
-  const KindRow* row = nullptr;
-  for (const KindRow& candidate : KindTable()) {
-    if (candidate.name == kind) row = &candidate;
-  }
-  if (row == nullptr) {
+  const auto row = std::ranges::find(KindTable(), kind, &KindRow::name);
+  if (row == KindTable().end()) {
     reader.Fail(fmt::format("unknown fault kind '{}'", kind));
     return reader.status();
   }

@@ -31,6 +31,7 @@ enum class FaultKind : uint8_t {
   kHccnTool,
 };
 
+// In the order of their words in a scenario (scenario.cc).
 enum class DropMode : uint8_t { kMissing, kHang, kDcmiHang };
 enum class GarbageMode : uint8_t { kFlip, kJunk };
 enum class OpticalMode : uint8_t { kMissing, kLowPower };

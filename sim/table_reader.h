@@ -2,8 +2,10 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -23,8 +25,7 @@ class TableReader {
 
   void CheckKeys(const std::vector<std::string_view>& known) {
     for (const auto& [key, node] : table_) {
-      bool found = false;
-      for (std::string_view name : known) found = found || name == key.str();
+      const bool found = std::ranges::find(known, key.str()) != known.end();
       if (!found) Fail(node, fmt::format("unknown key '{}'{}", key.str(), what_));
     }
   }
@@ -67,6 +68,15 @@ class TableReader {
       return fallback;
     }
     return node->value<std::string>().value_or(fallback);
+  }
+  // The place of the word in `names`, whose first is taken where there is none.
+  size_t OneOf(std::string_view key, const std::vector<std::string_view>& names) {
+    const std::string word = String(key, std::string(names.front()));
+    const auto found = std::ranges::find(names, word);
+    if (found != names.end()) return static_cast<size_t>(found - names.begin());
+    const auto last = names.end() - 1;
+    Fail(fmt::format("'{}' must be \"{}\" or \"{}\"", key, fmt::join(names.begin(), last, "\", \""), *last));
+    return 0;
   }
   void Fail(const toml::node& node, std::string message) {
     if (status_.ok()) {

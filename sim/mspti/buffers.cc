@@ -83,7 +83,7 @@ bool Buffers::HaveSpace() {
   return current_.memory != nullptr;
 }
 
-void Buffers::Put(std::span<const uint8_t> record, std::span<const TextField> texts) {
+void Buffers::PutBytes(std::span<const uint8_t> record, std::initializer_list<TextField> texts) {
   RefuseInCallback();
   Config::HangInChild();
   if (Config::The().silent) return;
@@ -134,17 +134,12 @@ void Buffers::InThread(Buffer buffer) {
   ++made_threads_;
 }
 
-void Buffers::HandOverQueued() {
-  for (;;) {
-    Buffer buffer;
-    {
-      MutexLock lock(queue_mutex_);
-      if (queue_.empty()) return;
-      buffer = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    InThread(std::move(buffer));
-  }
+std::optional<Buffers::Buffer> Buffers::TakeQueued() {
+  MutexLock lock(queue_mutex_);
+  if (queue_.empty()) return std::nullopt;
+  Buffer buffer = std::move(queue_.front());
+  queue_.pop_front();
+  return buffer;
 }
 
 void Buffers::HandOver() {
@@ -155,22 +150,13 @@ void Buffers::HandOver() {
                       [this]() REQUIRES(queue_mutex_) { return !running_ || !queue_.empty(); });
       if (!running_) return;
     }
-    HandOverQueued();
+    while (std::optional<Buffer> buffer = TakeQueued()) InThread(std::move(*buffer));
   }
 }
 
 int Buffers::FlushAll() {
   if (t_in_complete) Misuse("FlushAll in the complete callback: a thread would join itself");
-  for (;;) {
-    Buffer buffer;
-    {
-      MutexLock lock(queue_mutex_);
-      if (queue_.empty()) break;
-      buffer = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    Deliver(std::move(buffer));
-  }
+  while (std::optional<Buffer> buffer = TakeQueued()) Deliver(std::move(*buffer));
   {
     MutexLock lock(queue_mutex_);
     for (std::thread& thread : threads_) thread.join();

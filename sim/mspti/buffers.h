@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <initializer_list>
 #include <list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +33,10 @@ class Buffers {
 
   int Register(Request request, Complete complete);
   // Copies the record into the current buffer, or loses it.
-  void Put(std::span<const uint8_t> record, std::span<const TextField> texts);
+  template <class Record>
+  void Put(const Record& record, std::initializer_list<TextField> texts) {
+    PutBytes({reinterpret_cast<const uint8_t*>(&record), sizeof record}, texts);
+  }
   int FlushAll();
   int FlushPeriod(uint32_t milliseconds);
   // A buffer that arrives although no client is subscribed any more.
@@ -53,12 +58,14 @@ class Buffers {
     std::list<std::string> texts;  // of versions that free them with the buffer
   };
 
+  void PutBytes(std::span<const uint8_t> record, std::initializer_list<TextField> texts);
+  // Nothing: the queue is empty.
+  std::optional<Buffer> TakeQueued();
   const char* Keep(std::string_view text) REQUIRES(buffer_mutex_);
   bool HaveSpace() REQUIRES(buffer_mutex_);
   void AskForBuffer() REQUIRES(buffer_mutex_);
   void QueueCurrent() REQUIRES(buffer_mutex_);
   void HandOver();
-  void HandOverQueued();
   void Deliver(Buffer buffer);
   void InThread(Buffer buffer);
 

@@ -70,9 +70,7 @@ void Collectives::OnLog(uint32_t device, const acl::LogRecord& record) {
   result.stream = record.stream;
   const int64_t ns = record.time_ns - done.begin_ns;
   if (ns > 0) result.bandwidth = static_cast<double>(done.bytes) / static_cast<double>(ns);  // GB/s
-  const std::initializer_list<TextField> texts = {{offsetof(HcclRecord, name), done.name},
-                                                  {offsetof(HcclRecord, group), done.group}};
-  Buffers::The().Put({reinterpret_cast<const uint8_t*>(&result), sizeof result}, {texts.begin(), texts.size()});
+  Buffers::The().Put(result, {{offsetof(HcclRecord, name), done.name}, {offsetof(HcclRecord, group), done.group}});
 }
 
 }  // namespace profd::sim::mspti

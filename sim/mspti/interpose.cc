@@ -52,7 +52,7 @@ void Finish(Record& record, uint32_t kind, uint64_t start) {
   record.device = CurrentDevice();
   record.stream = kNoStream;
   record.correlation = Join::The().CorrelationOf(static_cast<uint32_t>(::syscall(SYS_gettid)));
-  Buffers::The().Put({reinterpret_cast<const uint8_t*>(&record), sizeof record}, {});
+  Buffers::The().Put(record, {});
 }
 
 void PutMemory(uint32_t operation, void* pointer, size_t bytes, uint64_t start) {

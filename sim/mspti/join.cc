@@ -17,12 +17,6 @@ namespace {
 constexpr size_t kTracksOfThread = 64;  // what a launch may consist of
 constexpr size_t kCollectives = 4096;   // that wait for the device
 
-template <class Record>
-void Put(const Record& record, std::initializer_list<TextField> texts) {
-  Buffers::The().Put({reinterpret_cast<const uint8_t*>(&record), sizeof record},
-                     {texts.begin(), texts.size()});
-}
-
 template <class Data>
 Data DataOf(const prof::Compact& record) {
   Data data;
@@ -82,7 +76,7 @@ void Join::PutApi(uint32_t kind, const prof::Api& api, const std::string& name) 
   record.process = static_cast<uint32_t>(::getpid());
   record.thread = api.thread;
   record.correlation = threads_[api.thread].correlation;
-  Put(record, {{offsetof(ApiRecord, name), name}});
+  Buffers::The().Put(record, {{offsetof(ApiRecord, name), name}});
 }
 
 void Join::OnApi(const prof::Api& api) {
@@ -114,7 +108,7 @@ void Join::PutExternal(uint64_t correlation) {
   if (!enabled(kExternalCorrelation)) return;
   for (uint32_t kind = 1; kind < kExternalKinds; ++kind) {
     if (external_[kind].empty()) continue;
-    Put(ExternalRecord{kExternalCorrelation, kind, external_[kind].back(), correlation}, {});
+    Buffers::The().Put(ExternalRecord{kExternalCorrelation, kind, external_[kind].back(), correlation}, {});
   }
 }
 
@@ -230,10 +224,10 @@ void Join::PutKernel(const Key& key, const Track& track, const Times& times) {
   record.device = key.device;
   record.stream = track.stream;
   record.correlation = track.correlation;
-  Put(record, {{offsetof(KernelRecord, type), track.type},
-               {offsetof(KernelRecord, name), NameOf(track.name)}});
+  Buffers::The().Put(record, {{offsetof(KernelRecord, type), track.type},
+                              {offsetof(KernelRecord, name), NameOf(track.name)}});
   if (Config::The().profile() == Profile::kNext && track.correlation % 8 == 0) {
-    Put(NextRecord{kNextKind, {}}, {});
+    Buffers::The().Put(NextRecord{kNextKind, {}}, {});
   }
 }
 
@@ -248,9 +242,9 @@ void Join::PutCollective(const Collective& collective) {
   record.start = RealTime::The().FromRaw(*collective.begin_ns);
   record.end = RealTime::The().FromRaw(*collective.end_ns);
   record.correlation = collective.correlation;
-  Put(record, {{offsetof(CommunicationRecord, algorithm), NameOf(collective.info.algorithm)},
-               {offsetof(CommunicationRecord, name), NameOf(collective.name)},
-               {offsetof(CommunicationRecord, group), NameOf(collective.info.group)}});
+  Buffers::The().Put(record, {{offsetof(CommunicationRecord, algorithm), NameOf(collective.info.algorithm)},
+                              {offsetof(CommunicationRecord, name), NameOf(collective.name)},
+                              {offsetof(CommunicationRecord, group), NameOf(collective.info.group)}});
 }
 
 int Join::PushExternal(int kind, uint64_t id) {

@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -59,9 +58,7 @@ uint64_t Value(uint64_t id, uint32_t flag) { return id << 8 | flag; }
 void PutMarker(MarkerRecord record, std::string_view name, std::string_view domain) {
   if (!Join::The().enabled(kMarker)) return;
   record.kind = kMarker;
-  const std::array<TextField, 2> texts = {
-      {{offsetof(MarkerRecord, name), name}, {offsetof(MarkerRecord, domain), domain}}};
-  Buffers::The().Put({reinterpret_cast<const uint8_t*>(&record), sizeof record}, texts);
+  Buffers::The().Put(record, {{offsetof(MarkerRecord, name), name}, {offsetof(MarkerRecord, domain), domain}});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The C symbols of libmspti.so. Never torn down but for the threads that hand buffers over.
 #include <cstdio>
+#include <iterator>
 
 #include "sim/mspti/buffers.h"
 #include "sim/mspti/config.h"
@@ -29,30 +30,9 @@ void Enter(const char* function) {
   Config::The().MayThrow(function);
 }
 
-// The size of a record of each kind; 0: unknown.
-size_t SizeOf(uint32_t kind) {
-  switch (kind) {
-    case kMarker:
-    case kKernel:
-    case kHccl:
-    case kMemset:
-    case kMemcpy:
-      return 56;
-    case kMemory:
-      return 64;
-    case kExternalCorrelation:
-      return 24;
-    case kCommunication:
-      return 72;
-    case kApi:
-    case kAclApi:
-    case kNodeApi:
-    case kRuntimeApi:
-      return 48;
-    default:
-      return 0;
-  }
-}
+// By kind, from 1 on: what the size of a record is. Of others it is unknown.
+constexpr size_t kSizes[] = {0, 56, 56, 48, 56, 64, 56, 56, 24, 72, 48, 48, 48};
+static_assert(std::size(kSizes) == kRuntimeApi + 1);
 
 }  // namespace
 }  // namespace profd::sim::mspti
@@ -118,10 +98,9 @@ PROFD_SIM_EXPORT int msptiActivityGetNextRecord(uint8_t* buffer, size_t valid, u
   }
   uint32_t kind = 0;
   __builtin_memcpy(&kind, buffer + t_position, sizeof kind);
-  const size_t size = mspti::SizeOf(kind);
-  if (size == 0) return mspti::kInner;  // and the position stays
+  if (kind == 0 || kind >= std::size(mspti::kSizes)) return mspti::kInner;  // and the position stays
   *record = buffer + t_position;
-  t_position += size;
+  t_position += mspti::kSizes[kind];
   return mspti::kOk;
 }
 PROFD_SIM_EXPORT int msptiActivityFlushAll(uint32_t) {

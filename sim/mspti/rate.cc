@@ -31,10 +31,8 @@ void MakeKernels(int64_t per_second, int64_t thread, const std::atomic<bool>& st
       record.end = now - 1'000;
       record.stream = static_cast<uint32_t>(thread);
       record.correlation = made + 1;
-      const std::array<TextField, 2> texts = {
-          {{offsetof(KernelRecord, type), "KERNEL_AICORE"},
-           {offsetof(KernelRecord, name), names[made % names.size()]}}};
-      Buffers::The().Put({reinterpret_cast<const uint8_t*>(&record), sizeof record}, texts);
+      Buffers::The().Put(record, {{offsetof(KernelRecord, type), "KERNEL_AICORE"},
+                                  {offsetof(KernelRecord, name), names[made % names.size()]}});
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
