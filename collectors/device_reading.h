@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string_view>
 
@@ -49,6 +50,11 @@ constexpr ReadingSource From(const DcmiQuery<T>& query, Value) {
           },
           false};
 }
+// A member of the answer.
+template <auto kMember, class T, class Value = std::identity>
+constexpr ReadingSource Of(const DcmiQuery<T>& query, Value = {}) {
+  return From(query, [](const T& answer) { return Value{}(answer.*kMember); });
+}
 template <class T, class Value>
 constexpr ReadingSource FromV1(const DcmiQuery<T>& query, Value value) {
   ReadingSource source = From(query, value);
@@ -59,7 +65,7 @@ constexpr ReadingSource FromV1(const DcmiQuery<T>& query, Value value) {
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 // The driver's units. What no chip can have says that there is no value: most often all bits are set.
-inline constexpr auto kAsIs = [](auto value) { return value; };
+inline constexpr std::identity kAsIs;
 inline constexpr auto kMegahertz = [](unsigned value) {
   return value <= 100'000 ? value * 1e6 : kNoValue;
 };
