@@ -92,9 +92,7 @@ bool IsPlausibleRecord(const abi::ChannelFormat& format, std::span<const std::by
 }
 
 uint64_t TimestampOf(const abi::ChannelFormat& format, std::span<const std::byte> record) {
-  if (format.timestamp.width == 8) return LoadUnchecked<uint64_t>(record, format.timestamp.offset);
-  if (format.timestamp.width == 4) return LoadUnchecked<uint32_t>(record, format.timestamp.offset);
-  return 0;
+  return format.timestamp.width == 0 ? 0 : records::LoadField(record, format.timestamp);
 }
 
 bool TimestampFollows(const abi::ChannelFormat& format, uint64_t previous, uint64_t timestamp) {

@@ -142,7 +142,7 @@ uint64_t GapDetector::KeyOf(const std::byte* record) const {
   const abi::ChannelFormat& format = *options_.format;
   if (format.id == abi::kSocProfileChannel) {
     return records::Read<records::SocRecord>({record, format.record_size})
-        .SeriesKey(options_.chip_id == 15 || options_.chip_id == 16);
+        .SeriesKey(abi::Is950Class(options_.chip_id));
   }
   uint64_t key = 0;
   std::memcpy(&key, record + format.key_offset, std::min<size_t>(format.key_length, sizeof key));
@@ -156,8 +156,7 @@ int64_t GapDetector::TimestampOf(const std::byte* record) {
       records::Read<records::SocRecord>(bytes).magic() != abi::kSocProfileMagic) {
     return kNoTimestamp;
   }
-  uint64_t raw = format.timestamp.width == 4 ? LoadUnchecked<uint32_t>(bytes, format.timestamp.offset)
-                                         : LoadUnchecked<uint64_t>(bytes, format.timestamp.offset);
+  const uint64_t raw = records::LoadField(bytes, format.timestamp);
   switch (format.time) {
     case abi::TimeKind::kMicrosSinceStart:
       if (format.timestamp.width == 4) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "driver/abi/hal_abi.h"
 #include "dump/activity_files.h"
 
 namespace profd {
@@ -77,7 +78,7 @@ std::array<std::byte, kStepRecordBytes> StepRecord(uint32_t chip_id, uint64_t de
   return record;
 }
 
-size_t StepLayoutOf(uint32_t chip_id) { return chip_id == 15 || chip_id == 16 ? 1 : 0; }
+size_t StepLayoutOf(uint32_t chip_id) { return abi::Is950Class(chip_id) ? 1 : 0; }
 
 Result<std::array<bool, kStepLayouts>> FindStepRecords(int fd, uint64_t first, const std::function<Status()>& check) {
   constexpr size_t kRecords = 4096;  // at once

@@ -54,10 +54,6 @@ bool ParseTextTimestamp(std::string_view line, int64_t* ns) {
   return true;
 }
 
-bool Is950Class(uint32_t chip_id) {
-  return chip_id == abi::kChip950 || chip_id == abi::kChip950V121;
-}
-
 }  // namespace
 
 StreamFilter::StreamFilter(const StreamFilterOptions& options) : options_(options) {
@@ -152,11 +148,10 @@ bool StreamFilter::TakeRecord(std::span<std::byte> record) {
   int64_t timestamp_ns = 0;
   if (format.time == TimeKind::kMicrosSinceStart) {
     // No instant of any session: kept as it is, as where the channel runs at the session's rate. Decoders count it as bad.
-    if (format.timestamp.width == 8 && LoadUnchecked<uint64_t>(record, format.timestamp.offset) > static_cast<uint64_t>(kMaxMicros)) return true;
+    if (records::LoadField(record, format.timestamp) > static_cast<uint64_t>(kMaxMicros)) return true;
     if (!RebaseMicros(record, &timestamp_ns)) return false;
   } else {
-    uint64_t raw = format.timestamp.width == 4 ? LoadUnchecked<uint32_t>(record, format.timestamp.offset)
-                                           : LoadUnchecked<uint64_t>(record, format.timestamp.offset);
+    const uint64_t raw = records::LoadField(record, format.timestamp);
     if (format.time == TimeKind::kDeviceCounter) {
       timestamp_ns = CyclesToNs(raw, options_.device_counter_hz);
     } else if (format.time == TimeKind::kHostCounter && options_.host_counter_hz > 0) {
@@ -193,7 +188,7 @@ bool StreamFilter::TakeSocRecord(std::span<std::byte> record) {
   }
   Grid& grid = soc_grids_[index];
   if (!grid.thins()) return true;
-  const bool is_950 = Is950Class(options_.chip_id);
+  const bool is_950 = abi::Is950Class(options_.chip_id);
   Counts counts;
   if (type == static_cast<uint8_t>(abi::SocProfileType::kSio)) {
     static constexpr auto kWords = SioWords<records::SocSio>();
@@ -213,16 +208,10 @@ bool StreamFilter::Decide(Grid& grid, uint64_t key, int64_t timestamp_ns, const 
   const uint64_t most = counts.width == 4 ? std::numeric_limits<uint32_t>::max()
                                           : std::numeric_limits<uint64_t>::max();
   for (size_t i = 0; i < counts.size; ++i) {
-    uint64_t value = counts.width == 4 ? LoadUnchecked<uint32_t>(record, counts.offset[i])
-                                       : LoadUnchecked<uint64_t>(record, counts.offset[i]);
-    uint64_t sum = SaturatingAdd(series->sum[i], value, most);
+    const abi::Field field{counts.offset[i], counts.width};
+    uint64_t sum = SaturatingAdd(series->sum[i], records::LoadField(record, field), most);
     series->sum[i] = keep ? 0 : sum;
-    if (!keep) continue;
-    if (counts.width == 4) {
-      StoreUnchecked(record, counts.offset[i], static_cast<uint32_t>(sum));
-    } else {
-      StoreUnchecked(record, counts.offset[i], sum);
-    }
+    if (keep) records::StoreField(record, field, sum);
   }
   if (!keep) ++counters_.thinned;
   return keep;
@@ -263,12 +252,12 @@ bool StreamFilter::RebaseMicros(std::span<std::byte> record, int64_t* timestamp_
   int64_t micros = 0;
   if (field.width == 4) {
     // The nearest instant that shows these 32 bits.
-    auto raw = LoadUnchecked<uint32_t>(record, field.offset);
+    auto raw = static_cast<uint32_t>(records::LoadField(record, field));
     micros = last_micros_ + static_cast<int32_t>(raw - static_cast<uint32_t>(last_micros_));
     if (micros < 0) micros = raw;
     last_micros_ = micros;
   } else {
-    micros = static_cast<int64_t>(LoadUnchecked<uint64_t>(record, field.offset));
+    micros = static_cast<int64_t>(records::LoadField(record, field));
   }
   micros += options_.rebase_us;
   if (micros < 0) {
@@ -276,11 +265,7 @@ bool StreamFilter::RebaseMicros(std::span<std::byte> record, int64_t* timestamp_
     return false;
   }
   // A 32-bit timestamp wraps as the driver's own would.
-  if (field.width == 4) {
-    StoreUnchecked(record, field.offset, static_cast<uint32_t>(micros));
-  } else {
-    StoreUnchecked(record, field.offset, static_cast<uint64_t>(micros));
-  }
+  records::StoreField(record, field, static_cast<uint64_t>(micros));
   *timestamp_ns = std::min(micros, kMaxMicros) * 1000;
   return true;
 }

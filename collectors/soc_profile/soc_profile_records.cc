@@ -31,7 +31,7 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
  public:
   SocProfileDecoder(const DeviceInfo& device, SeriesRegistry& registry)
       : device_(device.id),
-        is_v6_(device.chip_id == abi::kChip950 || device.chip_id == abi::kChip950V121),
+        is_v6_(abi::Is950Class(static_cast<uint32_t>(device.chip_id))),
         series_(registry) {}
 
   bool DecodeRecord(const SocRecord& record, const TimeBase& time, SampleBatch& out) {

@@ -155,8 +155,8 @@ inline constexpr std::string_view kLpInfoFile = "lpmInfoConv.data";
 
 // Chips whose DVPP lines carry a dvpp_id: 12 columns instead of 11 (dump-format 2.4).
 constexpr bool HasDvppId(uint32_t chip_id) {
-  return chip_id == 1 || chip_id == 5 || chip_id == 7 || chip_id == 8 || chip_id == 11 ||
-         chip_id == 15 || chip_id == 16;
+  return chip_id == kChip910 || chip_id == kChip910B || chip_id == kChip310B || chip_id == kChipTinyV1 ||
+         chip_id == kChipMdcMiniV3 || Is950Class(chip_id);
 }
 
 // The line every slice of the channel's file begins with; empty = none.

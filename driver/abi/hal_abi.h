@@ -106,6 +106,9 @@ enum ChipId : uint32_t {
   kChip5162A = 21,
 };
 
+// The newest generation ("v6" of records), which lays out some records differently.
+constexpr bool Is950Class(uint32_t chip_id) { return chip_id == kChip950 || chip_id == kChip950V121; }
+
 // ---- halGetAPIVersion gates (1.5) ----
 inline constexpr int kApiOscFreq = 0x071905;
 inline constexpr int kApiCurrent = 0x072419;  // the header this table was read from
@@ -164,23 +167,6 @@ enum ChannelId : unsigned {
   kChannelNtsTask = 152,
   kChannelNtsPmu = 153,
 };
-
-inline constexpr unsigned kBiuGroups = 25;
-
-// Channel of BIU group `group` (0..24); `core` 0 = AIC, 1 = AIV0, 2 = AIV1. 0 when out of range.
-// The ids are in five runs because other channels took the ids between.
-constexpr unsigned BiuChannel(unsigned group, unsigned core) {
-  if (group >= kBiuGroups || core > 2) return 0;
-  if (group < 10) return 11 + 3 * group + core;
-  if (group == 10) return core == 2 ? 55 : 41 + core;
-  if (group < 20) return 56 + 3 * (group - 11) + core;
-  if (group == 20) return core == 2 ? 86 : 83 + core;
-  return 87 + 3 * (group - 21) + core;
-}
-static_assert(BiuChannel(0, 0) == 11 && BiuChannel(9, 2) == 40 && BiuChannel(10, 0) == 41 &&
-              BiuChannel(10, 2) == 55 && BiuChannel(11, 0) == 56 && BiuChannel(19, 2) == 82 &&
-              BiuChannel(20, 1) == 84 && BiuChannel(20, 2) == 86 && BiuChannel(21, 0) == 87 &&
-              BiuChannel(24, 2) == 98 && BiuChannel(25, 0) == 0);
 
 // ---- structs (1.6) ----
 struct ProfPollInfo {

@@ -59,6 +59,14 @@ bool IsUsual(Bytes record) {
   return Read<Record>(record).IsUsual();
 }
 
+// Of a field that is there.
+inline uint64_t LoadField(Bytes record, abi::Field field) {
+  return field.width == 4 ? LoadUnchecked<uint32_t>(record, field.offset) : LoadUnchecked<uint64_t>(record, field.offset);
+}
+inline void StoreField(std::span<std::byte> record, abi::Field field, uint64_t value) {
+  std::memcpy(record.data() + field.offset, &value, field.width);
+}
+
 // More memory than any device has, with a margin: 256 TiB.
 inline constexpr uint64_t kMaxMemoryBytes = uint64_t{1} << 48;
 // Timestamps this large are not times: half the range of int64.
