@@ -62,17 +62,33 @@ uint32_t NodeTaskType(uint32_t task_type) {
   }
 }
 
-template <class Data>
-void ReportCompact(uint16_t level, uint32_t type, const Data& data, uint64_t time) {
-  prof::Compact record;
-  static_assert(sizeof data <= sizeof record.data);
+// With `parts`, one behind the other, as its data.
+template <class Record, class... Parts>
+Record RecordOf(uint16_t level, uint32_t type, uint64_t time, const Parts&... parts) {
+  Record record;
+  static_assert((sizeof parts + ...) <= sizeof record.data);
   record.level = level;
   record.type = type;
   record.thread = ThisThread();
-  record.data_size = sizeof data;
   record.time = time;
-  std::memcpy(record.data, &data, sizeof data);
+  auto put = [&record](const auto& part) {
+    std::memcpy(record.data + record.data_size, &part, sizeof part);
+    record.data_size += sizeof part;
+  };
+  (put(parts), ...);
+  return record;
+}
+
+template <class Data>
+void ReportCompact(uint16_t level, uint32_t type, uint64_t time, const Data& data) {
+  auto record = RecordOf<prof::Compact>(level, type, time, data);
   MsprofReportCompactInfo(t_aging, &record, sizeof record);
+}
+
+template <class... Parts>
+void ReportAdditional(uint16_t level, uint32_t type, uint64_t time, const Parts&... parts) {
+  auto record = RecordOf<prof::Additional>(level, type, time, parts...);
+  MsprofReportAdditionalInfo(t_aging, &record, sizeof record);
 }
 
 void ReportApi(uint16_t level, uint32_t type, uint64_t begin, uint64_t end, uint64_t item) {
@@ -200,7 +216,7 @@ void Reporter::ReportTrack(uint32_t device, const Task& task, uint32_t id, uint3
   track.kernel_name = name;
   const auto blocks = static_cast<uint16_t>(block_dim);
   std::memcpy(track.extension, &blocks, sizeof blocks);
-  ReportCompact(prof::kRuntimeLevel, prof::kTrackType, track, MsprofSysCycleTime());
+  ReportCompact(prof::kRuntimeLevel, prof::kTrackType, MsprofSysCycleTime(), track);
 }
 
 void Reporter::ReportRuntime(const CallTimes& times, uint32_t type) {
@@ -274,16 +290,7 @@ void Reporter::ReportModelName(const Model& model) {
   if (!On(kNode)) return;
   const OfModel unaging;
   const uint64_t name = NameId(model.name().c_str());
-  const uint32_t ids[] = {model.id(), model.id()};
-  prof::Additional record;
-  record.level = prof::kModelLevel;
-  record.type = prof::kModelGraphIdMap;
-  record.thread = ThisThread();
-  record.data_size = sizeof name + sizeof ids;
-  record.time = MsprofSysCycleTime();
-  std::memcpy(record.data, &name, sizeof name);
-  std::memcpy(record.data + sizeof name, ids, sizeof ids);
-  MsprofReportAdditionalInfo(t_aging, &record, sizeof record);
+  ReportAdditional(prof::kModelLevel, prof::kModelGraphIdMap, MsprofSysCycleTime(), name, model.id(), model.id());
 }
 
 void Reporter::ReportNode(const CallTimes& times, uint64_t end, uint64_t name, uint32_t task_type, uint64_t type,
@@ -294,24 +301,16 @@ void Reporter::ReportNode(const CallTimes& times, uint64_t end, uint64_t name, u
   info.task_type = NodeTaskType(task_type);
   info.type = type;
   info.block_dim = block_dim;
-  ReportCompact(prof::kNodeLevel, prof::kNodeBasicType, info, end);
+  ReportCompact(prof::kNodeLevel, prof::kNodeBasicType, end, info);
 }
 
 // TensorInfo: operator name, number of tensors, and up to five of them; 232 bytes.
 void Reporter::ReportTensors(const Kernel& kernel, uint64_t name, uint64_t time) {
   if (kernel.tensor_count == 0) return;
   const uint32_t count = std::min(kernel.tensor_count, kMaxTensors);
-  prof::Additional record;
-  record.level = prof::kNodeLevel;
-  record.type = prof::kNodeTensorType;
-  record.thread = ThisThread();
-  record.data_size = sizeof record.data;
-  record.time = time;
-  static_assert(sizeof name + sizeof count + kMaxTensors * sizeof(Tensor) <= sizeof record.data);
-  std::memcpy(record.data, &name, sizeof name);
-  std::memcpy(record.data + sizeof name, &count, sizeof count);
-  std::memcpy(record.data + sizeof name + sizeof count, kernel.tensors, count * sizeof(Tensor));
-  MsprofReportAdditionalInfo(t_aging, &record, sizeof record);
+  std::array<Tensor, kMaxTensors> tensors{};
+  std::copy_n(kernel.tensors, count, tensors.begin());
+  ReportAdditional(prof::kNodeLevel, prof::kNodeTensorType, time, name, count, tensors);
 }
 
 void Reporter::ReportFunction(const CallTimes& times, const char* function, uint32_t base) {
@@ -372,14 +371,7 @@ void Reporter::ReportSubTask(const Task& task, const Communication& communicatio
   info.data_type = communication.data_type;
   info.notify = moves ? UINT64_MAX : task.id;
   info.link = 1;  // HCCS
-  prof::Additional record;
-  record.level = prof::kHcclLevel;
-  record.type = prof::kHcclInfoType;
-  record.thread = ThisThread();
-  record.data_size = sizeof info;
-  record.time = end;
-  std::memcpy(record.data, &info, sizeof info);
-  MsprofReportAdditionalInfo(t_aging, &record, sizeof record);
+  ReportAdditional(prof::kHcclLevel, prof::kHcclInfoType, end, info);
 }
 
 void Reporter::Communicated(const CallTimes& times, uint32_t device, const Task& task,
@@ -397,7 +389,7 @@ void Reporter::Communicated(const CallTimes& times, uint32_t device, const Task&
       operation.algorithm = NameId(communication.algorithm);
       operation.count = communication.count;
       operation.group = NameId(task.group->name().c_str());
-      ReportCompact(prof::kNodeLevel, prof::kNodeHcclOpType, operation, end);
+      ReportCompact(prof::kNodeLevel, prof::kNodeHcclOpType, end, operation);
     }
   }
   ReportFunction(times, communication.function, prof::kAclHcclType);
