@@ -27,6 +27,11 @@ Pair ReadPair(const Clock& clock) {
   return best;
 }
 
+int64_t HzBetween(const Pair& first, const Pair& last) {
+  return static_cast<int64_t>(std::llround(static_cast<double>(last.counter - first.counter) * 1e9 /
+                                           static_cast<double>(last.raw_ns - first.raw_ns)));
+}
+
 // Of `clock`, over at least `kSpanNs` of the kernel's.
 int64_t MeasureAgainstKernel(const Clock& clock) {
   constexpr int64_t kSpanNs = 30 * kNsPerMs;
@@ -35,9 +40,7 @@ int64_t MeasureAgainstKernel(const Clock& clock) {
   const Pair first = ReadPair(clock);
   while (kernel.MonotonicRawNs() < end) {
   }
-  const Pair last = ReadPair(clock);
-  return static_cast<int64_t>(std::llround(static_cast<double>(last.counter - first.counter) * 1e9 /
-                                           static_cast<double>(last.raw_ns - first.raw_ns)));
+  return HzBetween(first, ReadPair(clock));
 }
 
 int64_t MeasureHz(const Clock& clock) {
@@ -55,9 +58,7 @@ int64_t MeasureHz(const Clock& clock) {
     last = ReadPair(clock);
   }
   constexpr int64_t kFallbackHz = 100'000'000;
-  if (last.raw_ns <= first.raw_ns) return kFallbackHz;
-  return static_cast<int64_t>(std::llround(static_cast<double>(last.counter - first.counter) * 1e9 /
-                                           static_cast<double>(last.raw_ns - first.raw_ns)));
+  return last.raw_ns <= first.raw_ns ? kFallbackHz : HzBetween(first, last);
 #endif
 }
 

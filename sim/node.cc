@@ -1,6 +1,5 @@
 #include "sim/node.h"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -31,13 +30,6 @@ Node::Node(Scenario scenario, const Clock& clock, int64_t epoch_raw_ns)
 
 namespace {
 
-// From the kernel: see KernelClock.
-int64_t ReadClock(clockid_t id) {
-  timespec now{};
-  ::syscall(SYS_clock_gettime, id, &now);
-  return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
-}
-
 // Field 22 of the main thread's stat, ns since boot (kept in clock ticks, usually 10 ms). Not
 // /proc/self/stat: qemu-user answers that one itself, with the start of the calling thread.
 int64_t StartTimeBootNs(const std::string& path) {
@@ -45,7 +37,7 @@ int64_t StartTimeBootNs(const std::string& path) {
   std::string line;
   std::getline(file, line);
   const size_t paren = line.rfind(')');  // the command name may hold anything
-  if (paren == std::string::npos) return ReadClock(CLOCK_BOOTTIME);
+  if (paren == std::string::npos) return ReadKernelClock(CLOCK_BOOTTIME);
   std::istringstream fields(line.substr(paren + 1));
   std::string field;
   constexpr int kStartTimeAfterName = 20;
@@ -61,9 +53,9 @@ int64_t StartRawNs(const std::string& path) {
   int64_t best_gap = INT64_MAX;
   int64_t difference = 0;
   for (int i = 0; i < 8; ++i) {
-    const int64_t before = ReadClock(CLOCK_MONOTONIC_RAW);
-    const int64_t boot = ReadClock(CLOCK_BOOTTIME);
-    const int64_t after = ReadClock(CLOCK_MONOTONIC_RAW);
+    const int64_t before = ReadKernelClock(CLOCK_MONOTONIC_RAW);
+    const int64_t boot = ReadKernelClock(CLOCK_BOOTTIME);
+    const int64_t after = ReadKernelClock(CLOCK_MONOTONIC_RAW);
     if (after - before >= best_gap) continue;
     best_gap = after - before;
     difference = boot - (before + (after - before) / 2);

@@ -3,13 +3,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <ctime>
-
 namespace profd::sim {
 
-int64_t KernelClock::MonotonicRawNs() const {
+int64_t ReadKernelClock(clockid_t id) {
   timespec now{};
-  ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &now);
+  ::syscall(SYS_clock_gettime, id, &now);
   return int64_t{now.tv_sec} * kNsPerSecond + now.tv_nsec;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 
 #include "base/clock.h"
 
@@ -25,11 +26,14 @@ class PlayedTime {
   int64_t scale_;
 };
 
-// CLOCK_MONOTONIC_RAW from the kernel itself: what the C library answers may have been put in fast
-// motion already, for the process that runs the simulator (tests/faults/libs/fast_clock.cc).
+// From the kernel itself: what the C library answers may have been put in fast motion already, for
+// the process that runs the simulator (tests/faults/libs/fast_clock.cc).
+int64_t ReadKernelClock(clockid_t id);
+
+// CLOCK_MONOTONIC_RAW by ReadKernelClock.
 class KernelClock final : public Clock {
  public:
-  int64_t MonotonicRawNs() const override;
+  int64_t MonotonicRawNs() const override { return ReadKernelClock(CLOCK_MONOTONIC_RAW); }
   int64_t SteadyNs() const override { return system_.SteadyNs(); }
   int64_t WallNs() const override { return system_.WallNs(); }
   uint64_t CpuCounter() const override { return system_.CpuCounter(); }
