@@ -71,6 +71,13 @@ class FakeDcmi {
   DcmiLibrary V2() const;  // v2 functions only, as on the newest chips
 
  private:
+  // Of a function, as a template's argument.
+  template <size_t N>
+  struct Name {
+    char text[N];
+    constexpr Name(const char (&name)[N]) { std::copy_n(name, N, text); }  // NOLINT(google-explicit-constructor)
+  };
+
   static FakeDcmi& Get() { return *current_; }
 
   int CodeOf(int card, const std::string& name) {
@@ -94,12 +101,19 @@ class FakeDcmi {
     fill(Get().devices[static_cast<size_t>(std::max(card, 0))]);
     return 0;
   }
-  // A selector the device has no value for is unsupported.
-  template <class Map, class Key, class Out>
-  static int Pick(int card, const std::string& name, const Map& (*map)(const FakeDcmiDevice&),
-                  Key key, Out* out) {
-    if (int code = Get().CodeOf(card, name + "/" + std::to_string(key)); code != 0) return code;
-    const Map& values = map(Get().devices[static_cast<size_t>(card)]);
+  // Functions that answer what a member of the device has; a selector it has no value for is unsupported.
+  template <Name kName, auto kMember, class T>
+  static int Member(int card, int, T* out) {
+    return Answer(card, kName.text, [&](auto& d) { *out = d.*kMember; });
+  }
+  template <Name kName, auto kMember, class T>
+  static int MemberV2(int device, T* out) {
+    return Member<kName, kMember>(device, 0, out);
+  }
+  template <Name kName, auto kMember, class Key, class T>
+  static int Selected(int card, int, Key key, T* out) {
+    if (int code = Get().CodeOf(card, kName.text + ("/" + std::to_string(key))); code != 0) return code;
+    const auto& values = Get().devices[static_cast<size_t>(card)].*kMember;
     auto it = values.find(key);
     if (it == values.end()) return abi::kDcmiNotSupported;
     *out = it->second;
@@ -119,20 +133,20 @@ class FakeDcmi {
     return 0;
   }
   // A function of the shape (device, ..., out) that was given an answer by Set.
-  template <class Name, class... Args>
+  template <Name kName, class... Args>
   static int Given(Args... args) {
     const std::tuple<Args...> all(args...);
-    if (int code = Get().CodeOf(std::get<0>(all), Name::Text()); code != 0) return code;
+    if (int code = Get().CodeOf(std::get<0>(all), kName.text); code != 0) return code;
     auto* out = std::get<sizeof...(Args) - 1>(all);
-    std::memcpy(out, Get().set_.at(Name::Text()).data(), sizeof *out);
+    std::memcpy(out, Get().set_.at(kName.text).data(), sizeof *out);
     return 0;
   }
-  template <class Name, class... Args>
+  template <Name kName, class... Args>
   static void FillGiven(int (*&slot)(Args...)) {
     using First = std::tuple_element_t<0, std::tuple<Args..., void>>;
     using Last = std::tuple_element_t<sizeof...(Args), std::tuple<void, Args...>>;
     if constexpr (std::is_same_v<First, int> && std::is_pointer_v<Last>) {
-      if (slot == nullptr && Get().set_.contains(Name::Text())) slot = &Given<Name, Args...>;
+      if (slot == nullptr && Get().set_.contains(kName.text)) slot = &Given<kName, Args...>;
     }
   }
   static void FillGiven(DcmiFunctions& f);
@@ -154,24 +168,11 @@ class FakeDcmi {
 };
 
 inline void FakeDcmi::FillGiven(DcmiFunctions& f) {
-#define PROFD_FAKE_NAME(member)                         \
-  struct Name {                                         \
-    static const char* Text() { return #member; }       \
-  };
-#define PROFD_FAKE_ONE(member, type, symbol) \
-  {                                          \
-    PROFD_FAKE_NAME(member)                  \
-    FillGiven<Name>(f.member);               \
-  }
-#define PROFD_FAKE_PAIR(member, type, v1_symbol, v2_symbol) \
-  {                                                         \
-    PROFD_FAKE_NAME(member)                                 \
-    FillGiven<Name>(f.member.v1);                           \
-  }
+#define PROFD_FAKE_ONE(member, type, symbol) FillGiven<#member>(f.member);
+#define PROFD_FAKE_PAIR(member, type, v1_symbol, v2_symbol) FillGiven<#member>(f.member.v1);
   PROFD_DCMI_FUNCTIONS(PROFD_FAKE_ONE, PROFD_FAKE_PAIR)
 #undef PROFD_FAKE_ONE
 #undef PROFD_FAKE_PAIR
-#undef PROFD_FAKE_NAME
 }
 
 inline int FakeDcmi::VdevInfo(const FakeDcmiDevice& d, unsigned sub, void* out, unsigned* size) {
@@ -285,9 +286,7 @@ inline void FakeDcmi::FillIdentity(DcmiFunctions& f) {
   f.board_info = [](int card, int, abi::DcmiBoardInfo* out) {
     return Answer(card, "board_info", [&](auto&) { out->board_id = 0x34; });
   };
-  f.mainboard_id = [](int card, int, unsigned* out) {
-    return Answer(card, "mainboard_id", [&](auto& d) { *out = d.mainboard_id; });
-  };
+  f.mainboard_id = &Member<"mainboard_id", &FakeDcmiDevice::mainboard_id>;
   f.elabel = [](int card, abi::DcmiElabelInfo* out) {
     return Answer(card, "elabel", [&](auto&) {
       std::strncpy(out->model, "Atlas 800T A2", sizeof out->model);
@@ -306,9 +305,7 @@ inline void FakeDcmi::FillIdentity(DcmiFunctions& f) {
 }
 
 inline void FakeDcmi::FillState(DcmiFunctions& f) {
-  f.health.v1 = [](int card, int, unsigned* out) {
-    return Answer(card, "health", [&](auto& d) { *out = d.health; });
-  };
+  f.health.v1 = &Member<"health", &FakeDcmiDevice::health>;
   f.error_codes.v1 = [](int card, int, int* count, unsigned* list, unsigned size) {
     return Answer(card, "error_codes", [&](auto& d) {
       *count = static_cast<int>(std::min<size_t>(d.error_codes.size(), size));
@@ -321,60 +318,28 @@ inline void FakeDcmi::FillState(DcmiFunctions& f) {
       for (int i = 0; i < *count; ++i) list[i].event = d.faults[static_cast<size_t>(i)];
     });
   };
-  f.temperature.v1 = [](int card, int, int* out) {
-    return Answer(card, "temperature", [&](auto& d) { *out = d.temperature; });
-  };
-  f.power.v1 = [](int card, int, int* out) {
-    return Answer(card, "power", [&](auto& d) { *out = d.power; });
-  };
-  f.voltage.v1 = [](int card, int, unsigned* out) {
-    return Answer(card, "voltage", [&](auto& d) { *out = d.voltage; });
-  };
-  f.frequency.v1 = [](int card, int, int type, unsigned* out) {
-    return Pick<std::map<int, unsigned>>(
-        card, "frequency", [](const FakeDcmiDevice& d) -> auto& { return d.frequency; }, type, out);
-  };
-  f.aicore_info.v1 = [](int card, int, abi::DcmiAicoreInfo* out) {
-    return Answer(card, "aicore_info", [&](auto& d) { *out = d.aicore; });
-  };
-  f.aicpu_info.v1 = [](int card, int, abi::DcmiAicpuInfo* out) {
-    return Answer(card, "aicpu_info", [&](auto& d) { *out = d.aicpu; });
-  };
-  f.utilization.v1 = [](int card, int, int type, unsigned* out) {
-    return Pick<std::map<int, unsigned>>(
-        card, "utilization", [](const FakeDcmiDevice& d) -> auto& { return d.utilization; }, type,
-        out);
-  };
-  f.multi_utilization.v1 = [](int card, int, abi::DcmiMultiUtilizationInfo* out) {
-    return Answer(card, "multi_utilization", [&](auto& d) { *out = d.multi; });
-  };
-  f.network_health.v1 = [](int card, int, int* out) {
-    return Answer(card, "network_health", [&](auto& d) { *out = d.network_health; });
-  };
-  f.sensor_info.v1 = [](int card, int, int id, abi::DcmiSensorInfo* out) {
-    return Pick<std::map<int, abi::DcmiSensorInfo>>(
-        card, "sensor_info", [](const FakeDcmiDevice& d) -> auto& { return d.sensors; }, id, out);
-  };
+  f.temperature.v1 = &Member<"temperature", &FakeDcmiDevice::temperature>;
+  f.power.v1 = &Member<"power", &FakeDcmiDevice::power>;
+  f.voltage.v1 = &Member<"voltage", &FakeDcmiDevice::voltage>;
+  f.frequency.v1 = &Selected<"frequency", &FakeDcmiDevice::frequency>;
+  f.aicore_info.v1 = &Member<"aicore_info", &FakeDcmiDevice::aicore>;
+  f.aicpu_info.v1 = &Member<"aicpu_info", &FakeDcmiDevice::aicpu>;
+  f.utilization.v1 = &Selected<"utilization", &FakeDcmiDevice::utilization>;
+  f.multi_utilization.v1 = &Member<"multi_utilization", &FakeDcmiDevice::multi>;
+  f.network_health.v1 = &Member<"network_health", &FakeDcmiDevice::network_health>;
+  f.sensor_info.v1 = &Selected<"sensor_info", &FakeDcmiDevice::sensors>;
   f.device_info.v1 = &DeviceInfo;
 }
 
 inline void FakeDcmi::FillMemory(DcmiFunctions& f) {
-  f.hbm_info.v1 = [](int card, int, abi::DcmiHbmInfo* out) {
-    return Answer(card, "hbm_info", [&](auto& d) { *out = d.hbm; });
-  };
-  f.memory_info_v3 = [](int card, int, abi::DcmiMemoryInfoV3* out) {
-    return Answer(card, "memory_info_v3", [&](auto& d) { *out = d.ddr; });
-  };
-  f.cgroup_info.v1 = [](int card, int, abi::DcmiCgroupInfo* out) {
-    return Answer(card, "cgroup_info", [&](auto& d) { *out = d.cgroup; });
-  };
+  f.hbm_info.v1 = &Member<"hbm_info", &FakeDcmiDevice::hbm>;
+  f.memory_info_v3 = &Member<"memory_info_v3", &FakeDcmiDevice::ddr>;
+  f.cgroup_info.v1 = &Member<"cgroup_info", &FakeDcmiDevice::cgroup>;
   f.ecc_info.v1 = [](int card, int, int memory, abi::DcmiEccInfo* out) {
     return Answer(card, "ecc_info/" + std::to_string(memory),
                   [&](auto& d) { std::memcpy(out, &d.ecc, d.ecc_bytes); });
   };
-  f.llc_perf.v1 = [](int card, int, abi::DcmiLlcPerf* out) {
-    return Answer(card, "llc_perf", [&](auto& d) { *out = d.llc; });
-  };
+  f.llc_perf.v1 = &Member<"llc_perf", &FakeDcmiDevice::llc>;
   f.processes.v1 = [](int card, int, abi::DcmiProcMemInfo* list, int* count) {
     return Answer(card, "processes", [&](auto& d) {
       const size_t fit = std::min<size_t>(d.processes.size(), 32);
@@ -385,9 +350,7 @@ inline void FakeDcmi::FillMemory(DcmiFunctions& f) {
 }
 
 inline void FakeDcmi::FillLinks(DcmiFunctions& f) {
-  f.pcie_error_counts.v1 = [](int card, int, abi::DcmiChipPcieErrRate* out) {
-    return Answer(card, "pcie_error_counts", [&](auto& d) { *out = d.pcie_counts; });
-  };
+  f.pcie_error_counts.v1 = &Member<"pcie_error_counts", &FakeDcmiDevice::pcie_counts>;
   f.packet_statistics.v1 = [](int card, int, int, abi::DcmiNetworkPktStats* out) {
     return Answer(card, "packet_statistics", [&](auto& d) { *out = d.packets; });
   };
@@ -407,39 +370,25 @@ inline void FakeDcmi::FillLinks(DcmiFunctions& f) {
       std::memcpy(out->rx_bandwidth, d.hccs_bandwidth.rx_bandwidth, sizeof out->rx_bandwidth);
     });
   };
-  f.hccs_credits = [](int card, int, abi::DcmiHccsCreditInfo* out) {
-    return Answer(card, "hccs_credits", [&](auto& d) { *out = d.hccs_credits; });
-  };
-  f.traffic_classes = [](int card, int, abi::DcmiTcStatData* out) {
-    return Answer(card, "traffic_classes", [&](auto& d) { *out = d.traffic_classes; });
-  };
-  f.pfc_duration = [](int card, int, abi::DcmiPfcDurationInfo* out) {
-    return Answer(card, "pfc_duration", [&](auto& d) { *out = d.pfc_duration; });
-  };
+  f.hccs_credits = &Member<"hccs_credits", &FakeDcmiDevice::hccs_credits>;
+  f.traffic_classes = &Member<"traffic_classes", &FakeDcmiDevice::traffic_classes>;
+  f.pfc_duration = &Member<"pfc_duration", &FakeDcmiDevice::pfc_duration>;
   f.extra_statistics = [](int card, int, int, abi::DcmiExtraStatistics* out) {
     return Answer(card, "extra_statistics", [&](auto& d) { *out = d.extra; });
   };
-  f.serdes_quality.v1 = [](int card, int, unsigned macro, abi::DcmiSerdesQuality* out) {
-    return Pick<std::map<unsigned, abi::DcmiSerdesQuality>>(
-        card, "serdes_quality", [](const FakeDcmiDevice& d) -> auto& { return d.serdes; }, macro,
-        out);
-  };
+  f.serdes_quality.v1 = &Selected<"serdes_quality", &FakeDcmiDevice::serdes>;
   f.rdma_bandwidth.v1 = [](int card, int, int, unsigned ms, abi::DcmiRdmaBandwidthInfo* out) {
     return Answer(card, "rdma_bandwidth", [&](auto&) { *out = {ms, ms}; });
   };
 }
 
 inline void FakeDcmi::FillUb(DcmiFunctions& f) {
-  f.v2_ub_port_list = [](int dev, abi::DcmiUbPortList* out) {
-    return Answer(dev, "ub_port_list", [&](auto& d) { *out = d.ub_ports; });
-  };
+  f.v2_ub_port_list = &MemberV2<"ub_port_list", &FakeDcmiDevice::ub_ports>;
   f.v2_ub_port_statistics = [](int dev, abi::DcmiUbPortInfo* where, abi::DcmiPortPktStats* out) {
     return Answer(dev, "ub_port_statistics",
                   [&](auto& d) { *out = d.ub[where->udie_id][where->port_id]; });
   };
-  f.v2_ub_link_status = [](int dev, abi::DcmiUbPortLinkStatus* out) {
-    return Answer(dev, "ub_link_status", [&](auto& d) { *out = d.ub_links; });
-  };
+  f.v2_ub_link_status = &MemberV2<"ub_link_status", &FakeDcmiDevice::ub_links>;
 }
 
 inline DcmiLibrary FakeDcmi::V1() const {
@@ -476,12 +425,8 @@ inline DcmiLibrary FakeDcmi::V2() const {
   f.v2_board_id = [](int dev, unsigned* out) {
     return Answer(dev, "board_id", [&](auto&) { *out = 0x61; });
   };
-  f.health.v2 = [](int dev, unsigned* out) {
-    return Answer(dev, "health", [&](auto& d) { *out = d.health; });
-  };
-  f.power.v2 = [](int dev, int* out) {
-    return Answer(dev, "power", [&](auto& d) { *out = d.power; });
-  };
+  f.health.v2 = &MemberV2<"health", &FakeDcmiDevice::health>;
+  f.power.v2 = &MemberV2<"power", &FakeDcmiDevice::power>;
   FillUb(f);
   return library;
 }
