@@ -1,5 +1,6 @@
 #include "dump/control_files.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -219,12 +220,8 @@ void SetApplication(Json& json, const SampleOptions& options) {
 
 // "2026-01-01 08:00:00.000000", local time.
 std::string DateText(int64_t wall_ns) {
-  auto seconds = static_cast<time_t>(wall_ns / kNsPerSecond);
-  tm local{};
-  ::localtime_r(&seconds, &local);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}.{:06}", local.tm_year + 1900,
-                     local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec,
-                     wall_ns / 1000 % 1'000'000);
+  const tm local = fmt::localtime(static_cast<time_t>(wall_ns / kNsPerSecond));
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:06}", local, wall_ns / 1000 % 1'000'000);
 }
 
 std::string TimeInfo(int64_t wall_ns, int64_t raw_ns, bool begin) {

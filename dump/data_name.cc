@@ -1,5 +1,7 @@
 #include "dump/data_name.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -59,15 +61,26 @@ std::optional<DataName> Inference(std::string_view name) {
 
 // The analyser's skip list, less what it takes for its own and may empty.
 constexpr std::array<std::string_view, 3> kSkippedFolders = {"log", ".profiler", "query"};
+constexpr std::string_view kDeviceFolder = "device_";
 
 }  // namespace
 
 bool IsTopFolder(std::string_view name) {
-  constexpr std::string_view kDevice = "device_";
   if (name == kHostFolder) return true;
-  if (!name.starts_with(kDevice)) return std::ranges::find(kSkippedFolders, name) != kSkippedFolders.end();
-  name.remove_prefix(kDevice.size());
+  if (!name.starts_with(kDeviceFolder)) return std::ranges::find(kSkippedFolders, name) != kSkippedFolders.end();
+  name.remove_prefix(kDeviceFolder.size());
   return !name.empty() && std::ranges::all_of(name, IsDigit);
+}
+
+std::string FolderOf(int device) {
+  return device < 0 ? std::string(kHostFolder) : fmt::format("{}{}", kDeviceFolder, device);
+}
+
+std::optional<int> DeviceOfFolder(std::string_view name) {
+  if (name == kHostFolder) return -1;
+  int device = 0;
+  if (!IsTopFolder(name) || !name.starts_with(kDeviceFolder)) return std::nullopt;
+  return ParseNumber(name.substr(kDeviceFolder.size()), &device) ? std::optional(device) : std::nullopt;
 }
 
 std::string TodaysPath(std::string path) {

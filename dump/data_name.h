@@ -21,6 +21,9 @@ inline constexpr std::string_view kHostFolder = "host";
 inline constexpr std::string_view kOwnFolder = "profd";  // in host/
 inline constexpr std::string_view kOwnPrefix = "host/profd/";
 inline constexpr std::string_view kOldOwnPrefix = "profd/";
+// The folder of a device, or of the host (-1), and back; nothing for other names.
+std::string FolderOf(int device);
+std::optional<int> DeviceOfFolder(std::string_view name);
 // `path` itself unless it is one of earlier versions.
 std::string TodaysPath(std::string path);
 // "marks.tsv" of "host/profd/marks.tsv"; empty for paths elsewhere.

@@ -32,7 +32,7 @@ Result<DataFolder*> DumpFolders::Add(int device) {
   DataFolder folder;
   folder.device = device;
   folder.number = all_.size();
-  folder.name = device == kVendorHostId ? "host" : fmt::format("device_{}", device);
+  folder.name = FolderOf(device == kVendorHostId ? -1 : device);
   Result<UniqueFd> dir = MakeTopFolderAt(top_.get(), folder.name, owner_);
   if (!dir.ok()) return dir.status();
   folder.dir = std::move(*dir);

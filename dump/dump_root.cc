@@ -1,6 +1,7 @@
 #include "dump/dump_root.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -52,12 +53,8 @@ std::string RandomLetters() {
 
 // YYYYMMDDhhmmssmmm in local time.
 std::string LocalTimestamp(int64_t wall_ns) {
-  auto seconds = static_cast<time_t>(wall_ns / kNsPerSecond);
-  tm local{};
-  ::localtime_r(&seconds, &local);
-  return fmt::format("{:04}{:02}{:02}{:02}{:02}{:02}{:03}", local.tm_year + 1900, local.tm_mon + 1,
-                     local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec,
-                     wall_ns / kNsPerMs % 1000);
+  const tm local = fmt::localtime(static_cast<time_t>(wall_ns / kNsPerSecond));
+  return fmt::format("{:%Y%m%d%H%M%S}{:03}", local, wall_ns / kNsPerMs % 1000);
 }
 
 Status MakeParents(const std::string& path) {

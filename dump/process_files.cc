@@ -26,7 +26,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kDevice = "device_";
 constexpr size_t kMaxControlText = 1u << 20;
 
 constexpr std::array<std::string_view, 6> kControls = {"info.json", "sample.json",    "start_info",
@@ -157,10 +156,9 @@ bool ParseProcessPath(std::string_view path, ProcessPath* out) {
   out->prof = path.substr(0, first);
   out->place = path.substr(first + 1, second - first - 1);
   out->rest = path.substr(second + 1);
-  out->device = -1;
-  if (!DumpRoot::IsDumpName(out->prof) || !IsTopFolder(out->place)) return false;
-  if (out->place == kHostFolder) return true;
-  return out->place.starts_with(kDevice) && ParseNumber(out->place.substr(kDevice.size()), &out->device);
+  const std::optional<int> device = DeviceOfFolder(out->place);
+  out->device = device.value_or(-1);
+  return DumpRoot::IsDumpName(out->prof) && device.has_value();
 }
 
 std::string_view BaseOfProcessFile(std::string_view name) {

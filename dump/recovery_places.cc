@@ -25,7 +25,7 @@ namespace profd {
 namespace {
 
 constexpr size_t kMaxEntries = 200'000;
-constexpr size_t kMaxPlaces = 65;
+constexpr int kMaxDevices = 64;
 constexpr size_t kMaxDoneBytes = 4096;
 constexpr uint64_t kMostUnpacked = 64;
 
@@ -345,16 +345,6 @@ Status CutOwnFiles(const RepairContext& context, SliceJournal* journal, OwnFiles
   return {};
 }
 
-bool PlaceDevice(const std::string& name, int* device) {
-  constexpr std::string_view kPrefix = "device_";
-  if (name == "host") {
-    *device = -1;
-    return true;
-  }
-  return name.starts_with(kPrefix) &&
-         ParseNumber(std::string_view(name).substr(kPrefix.size()), device) && *device >= 0;
-}
-
 }  // namespace
 
 bool ReadDone(int dir, const std::string& name, uid_t uid, uint64_t* bytes) {
@@ -389,22 +379,20 @@ Result<std::vector<RepairedPlace>> RepairPlaces(const RepairContext& context,
   ::unlinkat(context.top, std::string(kNextManifest).c_str(), 0);
   MoveOwnFolder(context.top, warnings);
   RETURN_IF_ERROR(CutOwnFiles(context, journal, own));
-  std::vector<std::string> names = {"host"};
-  for (size_t id = 0; id + 1 < kMaxPlaces; ++id) names.push_back(fmt::format("device_{}", id));
   std::vector<RepairedPlace> places;
-  for (const std::string& name : names) {
+  for (int device = -1; device < kMaxDevices; ++device) {
     RepairedPlace place;
-    place.name = name;
-    if (!PlaceDevice(name, &place.device)) continue;
-    Result<UniqueFd> dir = OpenDirAt(context.top, name);
+    place.device = device;
+    place.name = FolderOf(device);
+    Result<UniqueFd> dir = OpenDirAt(context.top, place.name);
     if (!dir.ok()) {
       if (dir.status().code() == StatusCode::kNotFound) continue;
-      warnings->push_back(fmt::format("{} was left as it is: {}", name, dir.status().message()));
+      warnings->push_back(fmt::format("{} was left as it is: {}", place.name, dir.status().message()));
       continue;
     }
     place.dir = std::move(*dir);
     Status repaired = PlaceRepair(context, *journal, &place, warnings).Run();
-    if (!repaired.ok()) return repaired.Annotate(name);
+    if (!repaired.ok()) return repaired.Annotate(place.name);
     places.push_back(std::move(place));
   }
   return places;

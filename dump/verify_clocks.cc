@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "dump/data_name.h"
 #include "dump/verify_run.h"
 
 namespace profd {
@@ -23,11 +23,8 @@ std::optional<uint64_t> LogValue(std::string_view text, std::string_view key) {
   std::string_view line;
   while (NextLine(&text, &line)) {
     if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ':') continue;
-    std::string_view value = Trim(line.substr(key.size() + 1));
     uint64_t number = 0;
-    auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error == std::errc() && end == value.data() + value.size()) return number;
-    return std::nullopt;
+    return ParseNumber(Trim(line.substr(key.size() + 1)), &number) ? std::optional(number) : std::nullopt;
   }
   return std::nullopt;
 }
@@ -147,12 +144,9 @@ void CheckClocks(VerifyRun& run) {
   ClockCheck check(run);
   std::map<std::string, int> places;
   for (const auto& [path, bytes] : run.sizes) {
-    if (path.starts_with("host/")) places["host"] = -1;
-    if (!path.starts_with("device_")) continue;
     std::string dir = path.substr(0, path.find('/'));
-    int device = -1;
-    auto [end, error] = std::from_chars(dir.data() + 7, dir.data() + dir.size(), device);
-    if (error == std::errc() && end == dir.data() + dir.size() && device >= 0) places[dir] = device;
+    const std::optional<int> device = DeviceOfFolder(dir);
+    if (device) places[dir] = *device;
   }
   for (const auto& [dir, device] : places) check.CheckPlace(dir, device);
   if (!run.manifest) return;

@@ -29,14 +29,9 @@ std::optional<DataName> ParseDataPath(std::string_view path) {
   std::string_view place = path.substr(0, slash);
   std::string_view rest = path.substr(slash + 1);
   if (!rest.starts_with("data/")) return std::nullopt;
-  int device = -1;
-  if (place.starts_with("device_")) {
-    if (!ParseNumber(place.substr(7), &device) || device < 0) return std::nullopt;
-  } else if (place != "host") {
-    return std::nullopt;
-  }
-  std::optional<DataName> name = ParseDataName(rest.substr(5));
-  if (name) name->device = device;
+  const std::optional<int> device = DeviceOfFolder(place);
+  std::optional<DataName> name = device ? ParseDataName(rest.substr(5)) : std::nullopt;
+  if (name) name->device = *device;
   return name;
 }
 
