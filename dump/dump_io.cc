@@ -138,6 +138,15 @@ bool IsSafeName(std::string_view name) {
   return std::ranges::all_of(name, [](char c) { return IsLetterOrDigit(c) || c == '.' || c == '_' || c == '-'; });
 }
 
+bool IsSafePath(std::string_view path) {
+  while (true) {
+    size_t slash = path.find('/');
+    if (!IsSafeName(path.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
 Result<UniqueFd> MakeDirAt(int dir, const std::string& name, DumpOwner owner) {
   if (::mkdirat(dir, name.c_str(), 0700) != 0) {
     return Status::FromErrno(errno, fmt::format("make directory {}", name));

@@ -53,6 +53,8 @@ DumpIo& SystemDumpIo();
 
 // One component of a path that may exist in a dump: [A-Za-z0-9._-]{1,96}, not "." or "..".
 bool IsSafeName(std::string_view name);
+// Such names, with '/' between them.
+bool IsSafePath(std::string_view path);
 
 // Creates directory `name` in `dir` (0750, `owner`) and opens it.
 Result<UniqueFd> MakeDirAt(int dir, const std::string& name, DumpOwner owner);

@@ -13,15 +13,6 @@
 namespace profd {
 namespace {
 
-bool IsSafePath(std::string_view path) {
-  while (true) {
-    size_t slash = path.find('/');
-    if (!IsSafeName(path.substr(0, slash))) return false;
-    if (slash == std::string_view::npos) return true;
-    path.remove_prefix(slash + 1);
-  }
-}
-
 // Folders count directly in the dump only, where the vendor's analyser descends into them.
 bool IsStrange(const TreeEntry& entry) {
   if (!entry.is_dir) return entry.other || !IsSafePath(entry.path);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -14,7 +15,7 @@ namespace profd {
 namespace {
 
 constexpr size_t kMaxFields = 9;
-constexpr size_t kMaxPathParts = 8;
+constexpr std::ptrdiff_t kMaxPathParts = 8;
 
 using Fields = std::array<std::string_view, kMaxFields>;
 
@@ -43,17 +44,8 @@ bool TakeSum(std::string_view text, uint32_t* out) {
 }
 
 bool TakePath(std::string_view text, std::string* out) {
-  std::string_view rest = text;
-  for (size_t part = 0; part < kMaxPathParts; ++part) {
-    size_t slash = rest.find('/');
-    if (!IsSafeName(rest.substr(0, slash))) return false;
-    if (slash == std::string_view::npos) {
-      *out = text;
-      return true;
-    }
-    rest.remove_prefix(slash + 1);
-  }
-  return false;
+  *out = text;
+  return IsSafePath(text) && std::ranges::count(text, '/') < kMaxPathParts;
 }
 
 bool TakeClosed(const Fields& f, size_t count, SliceJournal* journal) {
