@@ -1,7 +1,6 @@
 #include "collectors/memory_traffic.h"
 
-#include <fmt/format.h>
-
+#include <string>
 #include <string_view>
 
 #include "driver/abi/hal_abi.h"
@@ -38,8 +37,7 @@ void MemoryTraffic::Reset() {
 
 MemoryTraffic::Unit MemoryTraffic::MakeUnit(uint32_t id) {
   constexpr std::array<std::string_view, kDirections> kNames = {"read", "write"};
-  const fmt::format_int name(id);
-  const std::string_view label(name.data(), name.size());
+  const std::string label = std::to_string(id);
   Unit unit{};
   for (size_t i = 0; i < kDirections; ++i) {
     unit.bandwidth[i] = series_.Add(bandwidth_, device_, {label, kNames[i]});

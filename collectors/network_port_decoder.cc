@@ -1,10 +1,9 @@
 #include "collectors/network_port_decoder.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/metric_table.h"
@@ -110,8 +109,7 @@ class NetworkPortDecoder final : public TextDecoder<NetworkPortDecoder> {
       };
       return kIds[i];
     };
-    fmt::format_int name(id);
-    std::string_view label(name.data(), name.size());
+    const std::string label = std::to_string(id);
     Port port;
     port.speed = series_.Add(MetricByName("atlas_npu_network_port_speed_bytes_per_second"), device_,
                              {layer_, label});

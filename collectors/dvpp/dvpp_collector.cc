@@ -1,5 +1,5 @@
 // Utilisation of the image and video engines (channels 6 and 135-141).
-#include <fmt/format.h>
+#include <string>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
@@ -107,10 +107,8 @@ class DvppDecoder final : public TextDecoder<DvppDecoder> {
     if (mean_series_[engine] == kNoSeries) {
       mean_series_[engine] = series_.Add(kMean, device_, {name});
     }
-    fmt::format_int dvpp_text(dvpp);
-    fmt::format_int id_text(id);
-    std::string_view dvpp_label(dvpp_text.data(), dvpp_text.size());
-    std::string_view id_label(id_text.data(), id_text.size());
+    const std::string dvpp_label = std::to_string(dvpp);
+    const std::string id_label = std::to_string(id);
     Instance instance;
     instance.utilization = series_.Add(kUtilization, device_, {name, dvpp_label, id_label});
     instance.busy = series_.Add(kBusy, device_, {name, dvpp_label, id_label});

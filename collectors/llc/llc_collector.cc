@@ -1,5 +1,5 @@
 // Last level cache hit ratio and throughput (channel 8).
-#include <fmt/format.h>
+#include <string>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
@@ -157,8 +157,7 @@ class LlcDecoder final : public BinaryDecoder<LlcDecoder, LlcRecord> {
         MetricByName("atlas_npu_llc_slice_throughput_bytes_per_second");
     SliceSeries& series = slice.series[slice.op];
     if (!series.known) {
-      fmt::format_int name(slice.id);
-      std::string_view label(name.data(), name.size());
+      const std::string label = std::to_string(slice.id);
       series.known = true;
       series.hit_ratio = series_.Add(kHitRatio, device_, {kOps[slice.op], label});
       series.throughput = series_.Add(kThroughput, device_, {kOps[slice.op], label});

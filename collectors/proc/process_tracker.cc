@@ -334,29 +334,26 @@ Status ProcessTracker::Findings() {
   return {};
 }
 
+template <class... Args>
+Result<std::string_view> ProcessTracker::ReadAt(const KeptFile& kept, fmt::format_string<const Args&...> path,
+                                                const Args&... args) {
+  if (kept.valid()) return kept.Read({buffer_.data(), buffer_.size()});
+  path_.clear();
+  fmt::format_to(std::back_inserter(path_), path, args...);
+  Result<size_t> size = proc_->ReadInto(path_, {buffer_.data(), buffer_.size()});
+  if (!size.ok()) return size.status();
+  return std::string_view(buffer_.data(), *size);
+}
+
 Result<std::string_view> ProcessTracker::Read(TrackedProcess& process) {
-  Result<std::string_view> text = [&]() -> Result<std::string_view> {
-    if (process.file.valid()) return process.file.Read({buffer_.data(), buffer_.size()});
-    path_.clear();
-    fmt::format_to(std::back_inserter(path_), "{}/{}", process.pid, options_.file);
-    Result<size_t> size = proc_->ReadInto(path_, {buffer_.data(), buffer_.size()});
-    if (!size.ok()) return size.status();
-    return std::string_view(buffer_.data(), *size);
-  }();
+  Result<std::string_view> text = ReadAt(process.file, "{}/{}", process.pid, options_.file);
   if (!text.ok() && text.status().code() == StatusCode::kNotFound) MarkGone(process);
   return text;
 }
 
 Result<std::string_view> ProcessTracker::Read(const TrackedProcess& process,
                                               TrackedThread& thread) {
-  Result<std::string_view> text = [&]() -> Result<std::string_view> {
-    if (thread.file.valid()) return thread.file.Read({buffer_.data(), buffer_.size()});
-    path_.clear();
-    fmt::format_to(std::back_inserter(path_), "{}/task/{}/stat", process.pid, thread.tid);
-    Result<size_t> size = proc_->ReadInto(path_, {buffer_.data(), buffer_.size()});
-    if (!size.ok()) return size.status();
-    return std::string_view(buffer_.data(), *size);
-  }();
+  Result<std::string_view> text = ReadAt(thread.file, "{}/task/{}/stat", process.pid, thread.tid);
   if (!text.ok() && text.status().code() == StatusCode::kNotFound) thread.gone = true;
   return text;
 }

@@ -8,6 +8,8 @@
 // tell: in every stat line read, and of a few processes per second in turn.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -113,6 +115,9 @@ class ProcessTracker {
   void RefreshThreads(TrackedProcess& process);
   void Release(TrackedProcess& process);
   KeptFile KeepBelowLimit(std::string_view path);
+  // Of the file that is kept, else of the one at the path.
+  template <class... Args>
+  Result<std::string_view> ReadAt(const KeptFile& kept, fmt::format_string<const Args&...> path, const Args&... args);
   ListedProcess* Find(int pid);
   Status Findings();
 

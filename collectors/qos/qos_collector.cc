@@ -1,7 +1,6 @@
 // Memory bandwidth by QoS stream (channel 133).
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <string>
 
 #include "collectors/channel_decoder.h"
 #include "collectors/channel_plan.h"
@@ -46,9 +45,8 @@ class QosDecoder final : public BinaryDecoder<QosDecoder, QosRecord> {
       // shown, one that did stays.
       if (ids_[slot] == kNoSeries) {
         if (value == 0) continue;
-        fmt::format_int name(slot);
         ids_[slot] = series_.Add(MetricByName("atlas_npu_qos_bandwidth_bytes_per_second"), device_,
-                                 {"all", std::string_view(name.data(), name.size())});
+                                 {"all", std::to_string(slot)});
       }
       out.Emit(ids_[slot], timestamp->host_ns, value * kMebi);
     }

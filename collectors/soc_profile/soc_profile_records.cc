@@ -1,7 +1,5 @@
 #include "collectors/soc_profile/soc_profile_records.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <string>
 #include <utility>
@@ -81,8 +79,7 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
   Source MakeSource(abi::SocProfileType type, uint32_t id) {
     Source source{.timer = {}, .ids = {}};
     source.ids.fill(kNoSeries);
-    fmt::format_int text(type == abi::SocProfileType::kAccPmu ? records::NumberOf(id) : id);
-    std::string_view label(text.data(), text.size());
+    const std::string label = std::to_string(type == abi::SocProfileType::kAccPmu ? records::NumberOf(id) : id);
     size_t n = 0;
     auto add = [&](MetricId metric, std::initializer_list<std::string_view> labels) {
       source.ids[n++] = series_.Add(metric, device_, labels);
@@ -114,9 +111,8 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
       case abi::SocProfileType::kLowPower:
         add(MetricByName("atlas_npu_die_frequency_hertz"), {label, "aicore"});
         for (size_t word = 0; word < kLowPowerWords; ++word) {
-          fmt::format_int index((word % 10) ^ 1u);
           add(MetricByName("atlas_npu_low_power_value"),
-              {label, word < 10 ? "hard" : "soft", std::string_view(index.data(), index.size())});
+              {label, word < 10 ? "hard" : "soft", std::to_string((word % 10) ^ 1u)});
         }
         break;
       case abi::SocProfileType::kQos:
@@ -129,12 +125,11 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
     constexpr MetricId kLink = MetricByName("atlas_npu_chip_link_bandwidth");
     const uint8_t subtype = records::SubtypeOf(id);
     const bool is_pa = !is_v6_ && subtype == abi::kChipTransPaLink;
-    fmt::format_int text(is_v6_ ? subtype : records::NumberOf(id));
-    std::string_view label(text.data(), text.size());
+    const std::string label = std::to_string(is_v6_ ? subtype : records::NumberOf(id));
     // An unknown kind is shown with its own number rather than as one of the two.
     std::string kind = is_pa                                      ? "pa"
                        : is_v6_ || subtype == abi::kChipTransPcie ? "pcie"
-                                                                  : fmt::to_string(subtype);
+                                                                  : std::to_string(subtype);
     source.ids[0] = series_.Add(kLink, device_, {kind, label, is_pa ? "rx" : "write"});
     source.ids[1] = series_.Add(kLink, device_, {kind, label, is_pa ? "tx" : "read"});
   }
@@ -146,12 +141,8 @@ class SocProfileDecoder final : public BinaryDecoder<SocProfileDecoder, SocRecor
       // As in channel 133: a stream is shown from the first traffic on.
       if (source.ids[i] == kNoSeries) {
         if (value == 0) continue;
-        fmt::format_int die_text(die);
-        fmt::format_int stream(i);
-        source.ids[i] =
-            series_.Add(MetricByName("atlas_npu_qos_bandwidth_bytes_per_second"), device_,
-                        {std::string_view(die_text.data(), die_text.size()),
-                         std::string_view(stream.data(), stream.size())});
+        source.ids[i] = series_.Add(MetricByName("atlas_npu_qos_bandwidth_bytes_per_second"), device_,
+                                    {std::to_string(die), std::to_string(i)});
       }
       out.Emit(source.ids[i], host_ns, value * kMebi);
     }
