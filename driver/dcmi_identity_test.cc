@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -18,8 +19,7 @@ using ::testing::HasSubstr;
 TEST_F(DcmiServiceTest, FindsNpusAndLeavesOutTheirMcus) {
   fake.emplace(2);
   fake->devices[1].physical_id = 5;
-  service.emplace(fake->V1(), clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(fake->V1());
   EXPECT_EQ(service->api_name(), "v1");
   EXPECT_EQ(service->dcmi_version(), "24.1.0");
   EXPECT_EQ(service->driver_version(), "24.1.rc3");
@@ -51,8 +51,7 @@ TEST_F(DcmiServiceTest, AnErrorThatPassesCostsNoIdentity) {
   library.functions.die.v1 = [](int card, int chip, int type, abi::DcmiDieId* out) {
     return ++calls <= 2 ? abi::kDcmiNotReady : real.functions.die.v1(card, chip, type, out);
   };
-  service.emplace(std::move(library), clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(std::move(library));
   EXPECT_EQ(device(0).uuid, "0A1B2C3D-00000011-00000022-00000033-00000000");
   EXPECT_EQ(calls, 3);
 }
@@ -68,8 +67,7 @@ TEST_F(DcmiServiceTest, AnErrorThatPassesCostsNoPhysicalId) {
       *physical_id = 6;
       return ++calls <= 2 ? abi::kDcmiNotReady : abi::kDcmiOk;
     };
-    service.emplace(std::move(library), clock);
-    ASSERT_TRUE(service->Start().ok());
+    StartOver(std::move(library));
     EXPECT_EQ(device(0).physical_id, 6);
   }
 }
@@ -77,16 +75,14 @@ TEST_F(DcmiServiceTest, AnErrorThatPassesCostsNoPhysicalId) {
 TEST_F(DcmiServiceTest, AnErrorThatStaysEndsTheQuestions) {
   fake.emplace(1);
   fake->codes["board_info"] = abi::kDcmiTimeout;
-  service.emplace(fake->V1(), clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(fake->V1());
   EXPECT_EQ(device(0).board_id, "");
   EXPECT_EQ(service->Statistics()[static_cast<size_t>(DcmiCall::kBoardInfo)].calls, 3u);
 }
 
 TEST_F(DcmiServiceTest, FallsBackToTheSecondGeneration) {
   fake.emplace(1);
-  service.emplace(fake->V2(), clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(fake->V2());
   EXPECT_EQ(service->api_name(), "v2");
   EXPECT_EQ(device(0).uuid, "00000001-00000002-00000003-00000004-00000005");  // DDIE
   EXPECT_EQ(device(0).board_id, "0x61");
@@ -106,8 +102,7 @@ TEST_F(DcmiServiceTest, LeavesOutNumbersWithoutADevice) {
     *physical_id = 0xFFFFFFFF;
     return 0;
   };
-  service.emplace(std::move(library), clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(std::move(library));
   ASSERT_EQ(service->devices().size(), 2U);
   for (int id : {0, 1}) {
     EXPECT_EQ(device(static_cast<size_t>(id)).logical_id, id);
@@ -156,8 +151,7 @@ TEST_F(DcmiServiceTest, OtherLibrariesHaveOtherNamesForChipAndBoard) {
   DcmiLibrary old = fake->V1();
   old.functions.old_chip_info = old.functions.chip_info.v1;
   old.functions.chip_info.v1 = nullptr;
-  service.emplace(std::move(old), clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(std::move(old));
   EXPECT_EQ(device(0).chip_name, "910B3");
 
   DcmiLibrary v2 = fake->V2();
@@ -166,8 +160,7 @@ TEST_F(DcmiServiceTest, OtherLibrariesHaveOtherNamesForChipAndBoard) {
     out->board_id = 0x62;
     return 0;
   };
-  service.emplace(std::move(v2), clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(std::move(v2));
   EXPECT_EQ(device(0).board_id, "0x62");
 }
 
@@ -178,8 +171,7 @@ TEST_F(DcmiServiceTest, OnlyA310PIsAskedForItsProduct) {
     std::strncpy(out, "Atlas 300I Pro", static_cast<size_t>(size));
     return 0;
   };
-  service.emplace(library, clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(library);
   EXPECT_EQ(device(0).product_type, "");
   EXPECT_EQ(service->Statistics()[static_cast<size_t>(DcmiCall::kProductType)].calls, 0u);
 
@@ -187,8 +179,7 @@ TEST_F(DcmiServiceTest, OnlyA310PIsAskedForItsProduct) {
     std::memcpy(out->chip_name, "310P3", 6);
     return 0;
   };
-  service.emplace(library, clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(library);
   EXPECT_EQ(device(0).product_type, "Atlas 300I Pro");
   EXPECT_EQ(device(0).model, "Atlas 800T A2");
 }
@@ -210,15 +201,19 @@ class SilentCardTest : public DcmiServiceTest {
   }
   // More may come, each by the thread that searches for it.
   void AwaitDevices(size_t count) {
-    while (service->devices().size() < count) {
-      (void)service->CheckCards(clock.SteadyNs());
-      std::this_thread::yield();
-    }
+    CheckWhile([&] { return service->devices().size() < count; });
     EXPECT_EQ(service->devices().size(), count);
   }
   void AwaitQuiet() {
-    while (service->HasCallInFlight()) {
-      (void)service->CheckCards(clock.SteadyNs());
+    CheckWhile([&] { return service->HasCallInFlight(); });
+  }
+  void AwaitStart() {
+    CheckWhile([&] { return service->IsPending(); });
+  }
+  void Check() { (void)service->CheckCards(clock.SteadyNs()); }
+  void CheckWhile(const std::function<bool()>& is_so) {
+    while (is_so()) {
+      Check();
       std::this_thread::yield();
     }
   }
@@ -260,16 +255,16 @@ TEST_F(SilentCardTest, IsTriedAgainOnAnotherThreadAFewTimes) {
   auto asked = [&] { return fake->Asked("1:device_num_in_card"); };
   while (asked() < 1) std::this_thread::yield();
   clock.Advance(29 * kNsPerSecond);
-  (void)service->CheckCards(clock.SteadyNs());
+  Check();
   EXPECT_EQ(asked(), 1);
   for (int tries = 2; tries <= 4; ++tries) {
     clock.Advance(30 * kNsPerSecond);
-    (void)service->CheckCards(clock.SteadyNs());
+    Check();
     while (asked() < tries) std::this_thread::yield();
   }
   EXPECT_THAT(service->SilenceOf(1, 1), HasSubstr("4 of them have not returned"));
   clock.Advance(30 * kNsPerSecond);
-  (void)service->CheckCards(clock.SteadyNs());
+  Check();
   fake->Open();
   AwaitDevices(3);
   AwaitQuiet();
@@ -287,15 +282,15 @@ TEST_F(SilentCardTest, StartIsTriedAgainEveryTenSeconds) {
   EXPECT_EQ(service->SilenceOf(0, 0), "dcmi_init: internal error of the driver (-8005); tried again every 10 s");
   EXPECT_FALSE(service->HangsSilently(0));
   clock.Advance(9 * kNsPerSecond);
-  (void)service->CheckCards(clock.SteadyNs());
+  Check();
   EXPECT_EQ(fake->Asked("init"), 1);
   clock.Advance(kNsPerSecond);
-  (void)service->CheckCards(clock.SteadyNs());
+  Check();
   while (fake->Asked("init") < 2) std::this_thread::yield();
   fake->SetCode("init", abi::kDcmiOk);
   clock.Advance(10 * kNsPerSecond);
   while (service->IsPending()) {
-    (void)service->CheckCards(clock.SteadyNs());
+    Check();
     clock.Advance(kNsPerSecond);
     std::this_thread::yield();
   }
@@ -317,13 +312,10 @@ TEST_F(SilentCardTest, WithoutAThreadStartIsTriedAgain) {
   EXPECT_TRUE(service->IsPending());
   EXPECT_EQ(service->SilenceOf(0, 0), "dcmi_init: the system has no thread for it; tried again every 10 s");
   clock.Advance(9 * kNsPerSecond);
-  (void)service->CheckCards(clock.SteadyNs());
+  Check();
   EXPECT_EQ(fake->Asked("init"), 0);
   clock.Advance(kNsPerSecond);
-  while (service->IsPending()) {
-    (void)service->CheckCards(clock.SteadyNs());
-    std::this_thread::yield();
-  }
+  AwaitStart();
   EXPECT_EQ(fake->Asked("init"), 1);
   AwaitDevices(2);
   AwaitQuiet();
@@ -339,10 +331,7 @@ TEST_F(SilentCardTest, ACardWithoutAThreadIsTriedAgain) {
   {
     const testing::NoThreads none;
     fake->Open();
-    while (service->IsPending()) {
-      (void)service->CheckCards(clock.SteadyNs());
-      std::this_thread::yield();
-    }
+    AwaitStart();
     for (int tries = 0; tries < 6; ++tries) {
       clock.Advance(30 * kNsPerSecond);
       EXPECT_TRUE(service->CheckCards(clock.SteadyNs()).empty());
@@ -404,10 +393,7 @@ TEST_F(SilentCardTest, CardsThatAreListedLateAreNotSilentAtOnce) {
   fake->Close("0:device_num_in_card", "1:device_num_in_card");
   fake->SetCode("init", abi::kDcmiOk);
   clock.Advance(10 * kNsPerSecond);
-  while (service->IsPending()) {
-    (void)service->CheckCards(clock.SteadyNs());
-    std::this_thread::yield();
-  }
+  AwaitStart();
   EXPECT_TRUE(service->IsAwaited(0));
   EXPECT_FALSE(service->HangsSilently(0));
   EXPECT_EQ(service->SilenceOf(0, 5), "npu 5 has not answered DCMI calls yet");

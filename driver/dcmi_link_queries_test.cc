@@ -2,35 +2,22 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <optional>
 #include <thread>
 
 #include "driver/dcmi_fault_counts.h"
-#include "driver/dcmi_service.h"
-#include "driver/testing/fake_dcmi.h"
+#include "driver/testing/dcmi_service_fixture.h"
 
 namespace profd {
 namespace {
 
-using testing::FakeDcmi;
-
-class DcmiLinkQueriesTest : public ::testing::Test {
+class DcmiLinkQueriesTest : public DcmiServiceTest {
  protected:
-  void StartV1() {
-    fake.emplace(1);
-    service.emplace(fake->V1(), clock);
-    ASSERT_TRUE(service->Start().ok());
-  }
+  void StartV1() { Start(1); }
   void StartV2() {
     fake.emplace(1);
-    service.emplace(fake->V2(), clock);
-    ASSERT_TRUE(service->Start().ok());
+    StartOver(fake->V2());
   }
   const DcmiDevice& device() { return service->devices()[0]; }
-
-  ManualClock clock;
-  std::optional<FakeDcmi> fake;
-  std::optional<DcmiService> service;
 };
 
 TEST_F(DcmiLinkQueriesTest, NetworkPortAndCredits) {
@@ -88,8 +75,7 @@ TEST_F(DcmiLinkQueriesTest, AListOfVirtualNpusThatIsTooLongIsCut) {
     std::memset(out, 0xFF, *size);
     return 0;
   };
-  service.emplace(library, clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(library);
   EXPECT_EQ(service->Vdevs(device()).value.count, abi::kVdevMax);
 }
 

@@ -11,7 +11,6 @@
 namespace profd {
 namespace {
 
-using testing::FakeDcmi;
 using ::testing::HasSubstr;
 
 // ---- errors ----
@@ -139,8 +138,7 @@ TEST_F(DcmiServiceTest, AStructLongerThanOursDoesNotHurt) {
     std::memset(static_cast<void*>(out), 7, sizeof *out + 200);
     return 0;
   };
-  service.emplace(library, clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(library);
   EXPECT_EQ(service->Ask(device(0), dcmi::kLlcPerf).value.throughput, 0x07070707u);
 }
 
@@ -159,8 +157,7 @@ TEST_F(DcmiServiceTest, CountsFromTheDriverAreClamped) {
     *count = 1'000'000;
     return 0;
   };
-  service.emplace(library, clock);
-  ASSERT_TRUE(service->Start().ok());
+  StartOver(library);
   EXPECT_EQ(service->Processes(device(0)).value.count, 32u);
   EXPECT_EQ(service->ErrorCodes(device(0)).value.count, 0u);
   EXPECT_EQ(service->CurrentFaults(device(0)).value.count, 64u);

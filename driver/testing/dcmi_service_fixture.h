@@ -14,7 +14,11 @@ class DcmiServiceTest : public ::testing::Test {
  protected:
   DcmiService& Start(int cards = 2) {
     fake.emplace(cards);
-    service.emplace(fake->V1(), clock);
+    return StartOver(fake->V1());
+  }
+  // A service over `library`.
+  DcmiService& StartOver(DcmiLibrary library) {
+    service.emplace(std::move(library), clock);
     EXPECT_TRUE(service->Start().ok());
     return *service;
   }

@@ -13,23 +13,21 @@ int32_t Bus::SetSlot(int32_t type, void* callback) {
   if (type < 0 || type >= kSlotTypes) return -1;
   slots_[static_cast<size_t>(type)].store(callback, std::memory_order_release);
   if (type != kSlotDeviceState || callback == nullptr) return 0;
-  std::vector<SetDevice> known;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [id, device] : devices_) known.push_back(device);
-  }
-  for (SetDevice& device : known) {
+  for (SetDevice device : KnownDevices()) {
     reinterpret_cast<DeviceStateSlot>(callback)(&device, sizeof device);
   }
   return 0;
 }
 
-void Bus::SetMsprof(const Msprof* msprof) {
+std::vector<SetDevice> Bus::KnownDevices() {
+  MutexLock lock(mutex_);
   std::vector<SetDevice> known;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [id, device] : devices_) known.push_back(device);
-  }
+  for (const auto& [id, device] : devices_) known.push_back(device);
+  return known;
+}
+
+void Bus::SetMsprof(const Msprof* msprof) {
+  const std::vector<SetDevice> known = KnownDevices();
   msprof_.store(msprof, std::memory_order_release);
   for (const SetDevice& device : known) msprof->device(device);
 }

@@ -44,6 +44,7 @@ class Bus {
     return reinterpret_cast<Fn>(slots_[static_cast<size_t>(type)].load(std::memory_order_acquire));
   }
   int32_t Count(Reported what, bool received);
+  std::vector<SetDevice> KnownDevices();
   std::vector<ModuleHandler> Handlers(bool reversed) REQUIRES(mutex_);
 
   // The vendor's are plain pointers; atomic here only so that tools can check the clients.
