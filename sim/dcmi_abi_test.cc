@@ -9,82 +9,58 @@
 namespace profd::sim {
 namespace {
 
-struct DcmiLib {
-  explicit DcmiLib(const std::string& scenario = "") : lib(PROFD_SIM_DCMI, scenario) {}
-  template <class T>
-  int Ask(const char* symbol, int card, int device, T* out) const {
-    return lib.Get<abi::DcmiDeviceQueryFn<T>>(symbol)(card, device, out);
-  }
-  int Utilization(int card, int type, unsigned* out) const {
-    return lib.Get<abi::DcmiGetUtilizationFn>("dcmi_get_device_utilization_rate")(card, 0, type,
-                                                                                  out);
-  }
-  int Info(int card, int device, int cmd, unsigned sub, void* buf, unsigned size) const {
-    return lib.Get<abi::DcmiGetDeviceInfoFn>("dcmi_get_device_info")(card, device, cmd, sub, buf,
-                                                                     &size);
-  }
-  LoadedLibrary lib;
-};
-
 TEST(Dcmi, EnumeratesSingleDieCards) {
   DcmiLib dcmi;
-  ASSERT_EQ(dcmi.lib.Get<abi::DcmiInitFn>("dcmi_init")(), 0);
+  ASSERT_EQ(dcmi.init(), 0);
   int count = 0, list[64];
-  ASSERT_EQ(dcmi.lib.Get<abi::DcmiGetCardListFn>("dcmi_get_card_list")(&count, list, 64), 0);
+  ASSERT_EQ(dcmi.card_list(&count, list, 64), 0);
   EXPECT_EQ(count, 8);
   int devices = 0, type = -1, logic = -1;
-  ASSERT_EQ(dcmi.lib.Get<abi::DcmiGetDeviceNumInCardFn>("dcmi_get_device_num_in_card")(7, &devices),
-            0);
+  ASSERT_EQ(dcmi.device_num_in_card(7, &devices), 0);
   EXPECT_EQ(devices, 1);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_type", 0, 0, &type), 0);
+  EXPECT_EQ(dcmi.device_type.v1(0, 0, &type), 0);
   EXPECT_EQ(type, abi::kUnitNpu);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_type", 0, 1, &type), 0);
+  EXPECT_EQ(dcmi.device_type.v1(0, 1, &type), 0);
   EXPECT_EQ(type, abi::kUnitMcu);
-  const auto logic_id = dcmi.lib.Get<abi::DcmiGetDeviceLogicIdFn>("dcmi_get_device_logic_id");
-  EXPECT_EQ(logic_id(&logic, 5, 0), 0);
+  EXPECT_EQ(dcmi.device_logic_id(&logic, 5, 0), 0);
   EXPECT_EQ(logic, 5);
   int count2 = 0;
-  ASSERT_EQ(dcmi.lib.Get<abi::DcmiV2GetDeviceListFn>("dcmiv2_get_device_list")(list, &count2, 64),
-            0);
+  ASSERT_EQ(dcmi.v2_device_list(list, &count2, 64), 0);
   EXPECT_EQ(count2, 8);
 }
 
 TEST(Dcmi, EnumeratesTwoDiesPerCard) {
   DcmiLib dcmi("chip = \"A3\"");
   int count = 0, list[64], logic = -1;
-  ASSERT_EQ(dcmi.lib.Get<abi::DcmiGetCardListFn>("dcmi_get_card_list")(&count, list, 64), 0);
+  ASSERT_EQ(dcmi.card_list(&count, list, 64), 0);
   EXPECT_EQ(count, 8);
-  const auto logic_id = dcmi.lib.Get<abi::DcmiGetDeviceLogicIdFn>("dcmi_get_device_logic_id");
-  ASSERT_EQ(logic_id(&logic, 7, 1), 0);
+  ASSERT_EQ(dcmi.device_logic_id(&logic, 7, 1), 0);
   EXPECT_EQ(logic, 15);
   abi::DcmiSioCrcErrInfo sio;
   EXPECT_EQ(dcmi.Info(0, 1, abi::kCmdSio, 0, &sio, sizeof sio), 0);
   int topo = -1;
-  const auto get_topo = dcmi.lib.Get<abi::DcmiGetTopoFn>("dcmi_get_topo_info_by_device_id");
-  EXPECT_EQ(get_topo(0, 0, 0, 1, &topo), 0);
+  EXPECT_EQ(dcmi.topology(0, 0, 0, 1, &topo), 0);
   EXPECT_EQ(topo, 6);
 }
 
 TEST(Dcmi, IdentityIsStableAndUnique) {
   DcmiLib a, b;
   std::set<std::string> dies, serials;
-  const auto die_of = a.lib.Get<abi::DcmiGetDieFn>("dcmi_get_device_die_v2");
-  const auto die_of_b = b.lib.Get<abi::DcmiGetDieFn>("dcmi_get_device_die_v2");
   for (int card = 0; card < 8; ++card) {
     abi::DcmiDieId one{}, other{};
-    ASSERT_EQ(die_of(card, 0, abi::kDieVdie, &one), 0);
-    ASSERT_EQ(die_of_b(card, 0, abi::kDieVdie, &other), 0);
+    ASSERT_EQ(a.die.v1(card, 0, abi::kDieVdie, &one), 0);
+    ASSERT_EQ(b.die.v1(card, 0, abi::kDieVdie, &other), 0);
     EXPECT_EQ(memcmp(&one, &other, sizeof one), 0);
     dies.insert(std::string(reinterpret_cast<const char*>(&one), sizeof one));
     abi::DcmiElabelInfo label;
-    ASSERT_EQ(a.lib.Get<abi::DcmiGetElabelFn>("dcmi_get_card_elabel_v2")(card, &label), 0);
+    ASSERT_EQ(a.elabel(card, &label), 0);
     serials.insert(label.serial_number);
-    EXPECT_EQ(die_of(card, 0, abi::kDieNdie, &one), abi::kDcmiNotSupported);
+    EXPECT_EQ(a.die.v1(card, 0, abi::kDieNdie, &one), abi::kDcmiNotSupported);
   }
   EXPECT_EQ(dies.size(), 8u);
   EXPECT_EQ(serials.size(), 8u);
   abi::DcmiChipInfoV2 chip;
-  ASSERT_EQ(a.Ask("dcmi_get_device_chip_info_v2", 0, 0, &chip), 0);
+  ASSERT_EQ(a.chip_info.v1(0, 0, &chip), 0);
   EXPECT_STREQ(reinterpret_cast<const char*>(chip.chip_name), "910B2");
 }
 
@@ -92,33 +68,31 @@ TEST(Dcmi, UnitsAndLimits) {
   DcmiLib dcmi;
   int temperature = 0, power = 0;
   unsigned voltage = 0, value = 0;
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_temperature", 2, 0, &temperature), 0);
+  ASSERT_EQ(dcmi.temperature.v1(2, 0, &temperature), 0);
   EXPECT_GT(temperature, 30);
   EXPECT_LT(temperature, 95);
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_power_info", 2, 0, &power), 0);
+  ASSERT_EQ(dcmi.power.v1(2, 0, &power), 0);
   EXPECT_GT(power, 800);  // 0.1 W
   EXPECT_LE(power, 4000);
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_voltage", 2, 0, &voltage), 0);
+  ASSERT_EQ(dcmi.voltage.v1(2, 0, &voltage), 0);
   EXPECT_GT(voltage, 60u);  // 0.01 V
   EXPECT_LT(voltage, 120u);
   abi::DcmiHbmInfo hbm;
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_hbm_info", 2, 0, &hbm), 0);
+  ASSERT_EQ(dcmi.hbm_info.v1(2, 0, &hbm), 0);
   EXPECT_EQ(hbm.memory_size, 65536u);
   EXPECT_LT(hbm.memory_usage, hbm.memory_size);
   EXPECT_GT(hbm.memory_usage, 30'000u);
-  const auto frequency = dcmi.lib.Get<abi::DcmiGetFrequencyFn>("dcmi_get_device_frequency");
-  ASSERT_EQ(frequency(2, 0, abi::kFreqAicoreRated, &value), 0);
+  ASSERT_EQ(dcmi.frequency.v1(2, 0, abi::kFreqAicoreRated, &value), 0);
   EXPECT_EQ(value, 1800u);
   for (int type : {2, 3, 4, 6, 10, 12, 13}) {
-    ASSERT_EQ(dcmi.Utilization(2, type, &value), 0) << type;
+    ASSERT_EQ(dcmi.utilization.v1(2, 0, type, &value), 0) << type;
     EXPECT_LE(value, 100u);
   }
   abi::DcmiLlcPerf llc;
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_llc_perf_para", 2, 0, &llc), 0);
+  ASSERT_EQ(dcmi.llc_perf.v1(2, 0, &llc), 0);
   EXPECT_LE(llc.rd_hit_rate, 100u);
   abi::DcmiSensorInfo sensor;
-  const auto get_sensor = dcmi.lib.Get<abi::DcmiGetSensorInfoFn>("dcmi_get_device_sensor_info");
-  ASSERT_EQ(get_sensor(2, 0, abi::kSensorThermalThreshold, &sensor), 0);
+  ASSERT_EQ(dcmi.sensor_info.v1(2, 0, abi::kSensorThermalThreshold, &sensor), 0);
   EXPECT_EQ(sensor.temp[0], 95);
   uint8_t cores[25];
   ASSERT_EQ(dcmi.Info(2, 0, abi::kCmdTs, 0, cores, sizeof cores), 0);
@@ -134,26 +108,24 @@ TEST(Dcmi, RefusesWhatTheChipCannot) {
   DcmiLib a2, old("chip = \"910\""), a3("chip = \"A3\"");
   unsigned value;
   abi::DcmiMemoryInfoV3 memory;
-  EXPECT_EQ(a2.Ask("dcmi_get_device_memory_info_v3", 0, 0, &memory), abi::kDcmiNotSupported);
-  EXPECT_EQ(old.Ask("dcmi_get_device_memory_info_v3", 0, 0, &memory), 0);
+  EXPECT_EQ(a2.memory_info_v3(0, 0, &memory), abi::kDcmiNotSupported);
+  EXPECT_EQ(old.memory_info_v3(0, 0, &memory), 0);
   abi::DcmiMultiUtilizationInfo multi;
-  EXPECT_EQ(old.Ask("dcmi_get_device_multi_utilization_rate", 0, 0, &multi),
-            abi::kDcmiNotSupported);
-  EXPECT_EQ(a2.Ask("dcmi_get_device_multi_utilization_rate", 0, 0, &multi), 0);
+  EXPECT_EQ(old.multi_utilization.v1(0, 0, &multi), abi::kDcmiNotSupported);
+  EXPECT_EQ(a2.multi_utilization.v1(0, 0, &multi), 0);
   abi::DcmiPcieLinkBandwidthInfo pcie{};
-  EXPECT_EQ(a2.Ask("dcmi_get_pcie_link_bandwidth_info", 0, 0, &pcie), 0);
-  EXPECT_EQ(a3.Ask("dcmi_get_pcie_link_bandwidth_info", 0, 0, &pcie), abi::kDcmiNotSupported);
+  EXPECT_EQ(a2.pcie_bandwidth.v1(0, 0, &pcie), 0);
+  EXPECT_EQ(a3.pcie_bandwidth.v1(0, 0, &pcie), abi::kDcmiNotSupported);
   abi::DcmiDvppRatio dvpp;
-  EXPECT_EQ(a2.Ask("dcmi_get_device_dvpp_ratio_info", 0, 0, &dvpp), abi::kDcmiNotSupported);
+  EXPECT_EQ(a2.dvpp_ratio(0, 0, &dvpp), abi::kDcmiNotSupported);
   abi::DcmiHccsStatisticInfoU64 hccs;
   EXPECT_EQ(old.Info(0, 0, abi::kCmdHccs, 5, &hccs, sizeof hccs), abi::kDcmiNotSupported);
   abi::DcmiSioCrcErrInfo sio;
   EXPECT_EQ(a2.Info(0, 0, abi::kCmdSio, 0, &sio, sizeof sio), abi::kDcmiNotSupported);
-  EXPECT_EQ(a2.Utilization(0, abi::kUtilMemory, &value), abi::kDcmiNotSupported);
-  const auto ecc = a2.lib.Get<abi::DcmiGetEccInfoFn>("dcmi_get_device_ecc_info");
+  EXPECT_EQ(a2.utilization.v1(0, 0, abi::kUtilMemory, &value), abi::kDcmiNotSupported);
   abi::DcmiEccInfo info;
-  EXPECT_EQ(ecc(0, 0, abi::kEccDdr, &info), abi::kDcmiNotSupported);
-  EXPECT_EQ(ecc(0, 0, abi::kEccHbm, &info), 0);
+  EXPECT_EQ(a2.ecc_info.v1(0, 0, abi::kEccDdr, &info), abi::kDcmiNotSupported);
+  EXPECT_EQ(a2.ecc_info.v1(0, 0, abi::kEccHbm, &info), 0);
   EXPECT_EQ(info.enable_flag, 1);
 }
 
@@ -162,20 +134,18 @@ TEST(Dcmi, ArgumentAndDeviceErrors) {
   int temperature;
   abi::DcmiNetworkPktStats stats;
   unsigned health;
-  EXPECT_EQ(dcmi.Ask<int>("dcmi_get_device_temperature", 0, 0, nullptr),
-            abi::kDcmiInvalidParameter);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_temperature", 8, 0, &temperature), abi::kDcmiInvalidDevice);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_temperature", -1, 0, &temperature), abi::kDcmiInvalidDevice);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_temperature", 0, 2, &temperature), abi::kDcmiInvalidDevice);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_temperature", 0, 1, &temperature), abi::kDcmiNotSupported);
-  EXPECT_EQ(dcmi.lib.Get<abi::DcmiGetPktStatsFn>("dcmi_get_netdev_pkt_stats_info")(0, 0, 1, &stats),
-            abi::kDcmiInvalidParameter);
-  EXPECT_EQ(dcmi.lib.Get<abi::DcmiV2DeviceQueryFn<unsigned>>("dcmiv2_get_device_health")(8, &health), abi::kDcmiInvalidDevice);
+  EXPECT_EQ(dcmi.temperature.v1(0, 0, nullptr), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(dcmi.temperature.v1(8, 0, &temperature), abi::kDcmiInvalidDevice);
+  EXPECT_EQ(dcmi.temperature.v1(-1, 0, &temperature), abi::kDcmiInvalidDevice);
+  EXPECT_EQ(dcmi.temperature.v1(0, 2, &temperature), abi::kDcmiInvalidDevice);
+  EXPECT_EQ(dcmi.temperature.v1(0, 1, &temperature), abi::kDcmiNotSupported);
+  EXPECT_EQ(dcmi.packet_statistics.v1(0, 0, 1, &stats), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(dcmi.health.v2(8, &health), abi::kDcmiInvalidDevice);
   abi::DcmiPcieLinkBandwidthInfo pcie{};
   pcie.profiling_time = 2001;
-  EXPECT_EQ(dcmi.Ask("dcmi_get_pcie_link_bandwidth_info", 0, 0, &pcie), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(dcmi.pcie_bandwidth.v1(0, 0, &pcie), abi::kDcmiInvalidParameter);
   abi::DcmiHccsBandwidthInfo hccs{};
-  EXPECT_EQ(dcmi.Ask("dcmi_get_hccs_link_bandwidth_info", 0, 0, &hccs), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(dcmi.hccs_bandwidth(0, 0, &hccs), abi::kDcmiInvalidParameter);
   char small[8];
   EXPECT_EQ(dcmi.Info(0, 0, abi::kCmdHccs, 5, small, sizeof small), abi::kDcmiInvalidParameter);
 }
@@ -195,8 +165,7 @@ TEST(Dcmi, AgreesWithTheHalChannels) {
   };
   const auto octets = [&] {
     abi::DcmiNetworkPktStats stats{};
-    EXPECT_EQ(
-        dcmi.lib.Get<abi::DcmiGetPktStatsFn>("dcmi_get_netdev_pkt_stats_info")(3, 0, 0, &stats), 0);
+    EXPECT_EQ(dcmi.packet_statistics.v1(3, 0, 0, &stats), 0);
     return stats.mac_tx_total_oct_num;
   };
   // What the two libraries' idea of "now" may differ by: their epochs are each measured once.
@@ -241,7 +210,7 @@ TEST(Dcmi, BandwidthCallsTakeTheirTimeAndAccumulate) {
   abi::DcmiHccsBandwidthInfo hccs{};
   hccs.profiling_time = 50;
   const int64_t before = SystemClock().SteadyNs();
-  ASSERT_EQ(dcmi.Ask("dcmi_get_hccs_link_bandwidth_info", 0, 0, &hccs), 0);
+  ASSERT_EQ(dcmi.hccs_bandwidth(0, 0, &hccs), 0);
   EXPECT_GE(SystemClock().SteadyNs() - before, 49'000'000);
   double sum = 0;
   for (double link : hccs.tx_bandwidth) sum += link;
@@ -250,14 +219,13 @@ TEST(Dcmi, BandwidthCallsTakeTheirTimeAndAccumulate) {
   EXPECT_EQ(hccs.tx_bandwidth[0], 0);
   EXPECT_LT(hccs.tx_bandwidth[1], 28.0);
   const double first = hccs.total_txbw;
-  ASSERT_EQ(dcmi.Ask("dcmi_get_hccs_link_bandwidth_info", 0, 0, &hccs), 0);
+  ASSERT_EQ(dcmi.hccs_bandwidth(0, 0, &hccs), 0);
   EXPECT_GT(hccs.total_txbw, first);  // adds, as the driver does
   abi::DcmiRdmaBandwidthInfo rdma{};
-  const auto get_rdma = dcmi.lib.Get<abi::DcmiGetRdmaBandwidthFn>("dcmi_get_rdma_bandwidth_info");
-  ASSERT_EQ(get_rdma(0, 0, 0, 100, &rdma), 0);
+  ASSERT_EQ(dcmi.rdma_bandwidth.v1(0, 0, 0, 100, &rdma), 0);
   EXPECT_GT(rdma.tx_bandwidth, 0u);
   EXPECT_LT(rdma.tx_bandwidth, 23'900u);
-  EXPECT_EQ(get_rdma(0, 0, 0, 99, &rdma), abi::kDcmiInvalidParameter);
+  EXPECT_EQ(dcmi.rdma_bandwidth.v1(0, 0, 0, 99, &rdma), abi::kDcmiInvalidParameter);
 }
 
 TEST(Dcmi, Processes) {
@@ -265,10 +233,9 @@ TEST(Dcmi, Processes) {
   const std::string pids = dir.Write("pids", "101\n102\nnonsense\n103 1 77\n-4\n");
   DcmiLib dcmi(fmt::format(
       "processes_file = \"{}\"\n[[process]]\npid = 900\ndevice = 1\nmemory_mb = 5\n", pids));
-  const auto get = dcmi.lib.Get<abi::DcmiGetResourceInfoFn>("dcmi_get_device_resource_info");
   abi::DcmiProcMemInfo list[32];
   int count = 0;
-  ASSERT_EQ(get(1, 0, list, &count), 0);
+  ASSERT_EQ(dcmi.processes.v1(1, 0, list, &count), 0);
   ASSERT_EQ(count, 3);
   EXPECT_EQ(list[0].proc_id, 900);
   EXPECT_EQ(list[0].proc_mem_usage, 5u << 20);
@@ -276,7 +243,7 @@ TEST(Dcmi, Processes) {
   EXPECT_EQ(list[2].proc_id, 103);
   EXPECT_EQ(list[2].proc_mem_usage, 77u << 20);
   dir.Write("pids", "");  // processes come and go
-  ASSERT_EQ(get(1, 0, list, &count), 0);
+  ASSERT_EQ(dcmi.processes.v1(1, 0, list, &count), 0);
   EXPECT_EQ(count, 1);
 }
 
@@ -284,15 +251,15 @@ TEST(Dcmi, BadScenario) {
   testing::internal::CaptureStderr();
   DcmiLib dcmi("devices = 99");
   EXPECT_NE(testing::internal::GetCapturedStderr().find("libdcmi.so"), std::string::npos);
-  EXPECT_EQ(dcmi.lib.Get<abi::DcmiInitFn>("dcmi_init")(), abi::kDcmiInternal);
+  EXPECT_EQ(dcmi.init(), abi::kDcmiInternal);
   int temperature;
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_temperature", 0, 0, &temperature), abi::kDcmiInternal);
+  EXPECT_EQ(dcmi.temperature.v1(0, 0, &temperature), abi::kDcmiInternal);
 }
 
 TEST(DcmiFaults, ThrottleShowsEverywhere) {
   DcmiLib dcmi("[[fault]]\nkind = \"throttle\"\ndevice = 3\nmhz = 900\ncause = 5");
   abi::DcmiAicoreInfo aicore;
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_aicore_info", 3, 0, &aicore), 0);
+  ASSERT_EQ(dcmi.aicore_info.v1(3, 0, &aicore), 0);
   EXPECT_EQ(aicore.freq, 1800u);
   EXPECT_EQ(aicore.cur_freq, 900u);
   uint32_t cause = 0;
@@ -301,34 +268,30 @@ TEST(DcmiFaults, ThrottleShowsEverywhere) {
   ASSERT_EQ(dcmi.Info(2, 0, abi::kCmdLp, 9, &cause, 4), 0);
   EXPECT_EQ(cause, 0u);
   unsigned health = 0;
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_health", 3, 0, &health), 0);
+  ASSERT_EQ(dcmi.health.v1(3, 0, &health), 0);
   EXPECT_EQ(health, 1u);
 }
 
 TEST(DcmiFaults, EccRaisesHealthAndCodes) {
   DcmiLib dcmi("[[fault]]\nkind = \"ecc\"\ndevice = 1\nsingle = 7\ndouble = 2");
   abi::DcmiEccInfo ecc;
-  ASSERT_EQ(
-      dcmi.lib.Get<abi::DcmiGetEccInfoFn>("dcmi_get_device_ecc_info")(1, 0, abi::kEccHbm, &ecc), 0);
+  ASSERT_EQ(dcmi.ecc_info.v1(1, 0, abi::kEccHbm, &ecc), 0);
   EXPECT_EQ(ecc.total_single_bit_error_cnt, 7u);
   EXPECT_EQ(ecc.total_double_bit_error_cnt, 2u);
   EXPECT_EQ(ecc.double_bit_isolated_pages_cnt, 2u);
   int count = 0;
   unsigned codes[128], health = 0;
-  const auto get = dcmi.lib.Get<abi::DcmiGetErrorCodeFn>("dcmi_get_device_errorcode_v2");
-  ASSERT_EQ(get(1, 0, &count, codes, 128), 0);
+  ASSERT_EQ(dcmi.error_codes.v1(1, 0, &count, codes, 128), 0);
   EXPECT_EQ(count, 1);
-  ASSERT_EQ(dcmi.Ask("dcmi_get_device_health", 1, 0, &health), 0);
+  ASSERT_EQ(dcmi.health.v1(1, 0, &health), 0);
   EXPECT_EQ(health, 2u);
-  const auto events =
-      dcmi.lib.Get<abi::DcmiGetCurrentFaultsFn>("dcmi_get_device_current_fault_event");
   abi::DcmiEvent event[4];
-  ASSERT_EQ(events(1, 0, event, 4, &count), 0);
+  ASSERT_EQ(dcmi.current_faults.v1(1, 0, event, 4, &count), 0);
   ASSERT_EQ(count, 1);
   EXPECT_EQ(event[0].event.event_id, codes[0]);
   EXPECT_EQ(event[0].event.severity, 2);
   EXPECT_EQ(event[0].event.assertion, 1);
-  ASSERT_EQ(get(0, 0, &count, codes, 128), 0);
+  ASSERT_EQ(dcmi.error_codes.v1(0, 0, &count, codes, 128), 0);
   EXPECT_EQ(count, 0);
 }
 
@@ -337,9 +300,8 @@ TEST(DcmiFaults, RoceRetransmissionsAndSlowLink) {
       "[[fault]]\nkind = \"roce_retrans\"\ndevice = 0\nrate = 1e6\n"
       "[[fault]]\nkind = \"slow_hccs\"\ndevice = 0\nlink = 3\nfactor = 0.1\n");
   abi::DcmiNetworkPktStats stats{}, clean{};
-  const auto get = dcmi.lib.Get<abi::DcmiGetPktStatsFn>("dcmi_get_netdev_pkt_stats_info");
-  ASSERT_EQ(get(0, 0, 0, &stats), 0);
-  ASSERT_EQ(get(1, 0, 0, &clean), 0);
+  ASSERT_EQ(dcmi.packet_statistics.v1(0, 0, 0, &stats), 0);
+  ASSERT_EQ(dcmi.packet_statistics.v1(1, 0, 0, &clean), 0);
   EXPECT_GT(stats.roce_new_pkt_rty_num, 0u);
   EXPECT_GT(stats.roce_err_psn_num, 0u);
   EXPECT_EQ(clean.roce_new_pkt_rty_num, 0u);
@@ -355,9 +317,9 @@ TEST(DcmiFaults, DropAndError) {
       "[[fault]]\nkind = \"card_drop\"\ndevice = 1\n"
       "[[fault]]\nkind = \"dcmi_error\"\ndevice = 2\ncode = -8012\n");
   unsigned health;
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_health", 1, 0, &health), abi::kDcmiDeviceMissing);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_health", 2, 0, &health), abi::kDcmiNotReady);
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_health", 0, 0, &health), 0);
+  EXPECT_EQ(dcmi.health.v1(1, 0, &health), abi::kDcmiDeviceMissing);
+  EXPECT_EQ(dcmi.health.v1(2, 0, &health), abi::kDcmiNotReady);
+  EXPECT_EQ(dcmi.health.v1(0, 0, &health), 0);
 }
 
 TEST(DcmiFaults, HangBlocksOneCard) {
@@ -366,11 +328,11 @@ TEST(DcmiFaults, HangBlocksOneCard) {
       fmt::format("[[fault]]\nkind = \"card_drop\"\nmode = \"hang\"\ndevice = 1\nfor = {}", end));
   std::thread blocked([&] {
     unsigned health;
-    EXPECT_EQ(dcmi.Ask("dcmi_get_device_health", 1, 0, &health), 0);
+    EXPECT_EQ(dcmi.health.v1(1, 0, &health), 0);
     EXPECT_GE(ScenarioSeconds() + kEpochSlack, end);
   });
   unsigned other;
-  EXPECT_EQ(dcmi.Ask("dcmi_get_device_health", 0, 0, &other), 0);
+  EXPECT_EQ(dcmi.health.v1(0, 0, &other), 0);
   blocked.join();
 }
 
@@ -378,10 +340,9 @@ TEST(DcmiFaults, AHangOfDcmiHoldsEnumerationToo) {
   const double end = ScenarioSeconds() + 0.4;
   DcmiLib dcmi(fmt::format(
       "[[fault]]\nkind = \"card_drop\"\nmode = \"dcmi_hang\"\ndevice = 1\nfor = {}", end));
-  const auto count_of = dcmi.lib.Get<abi::DcmiGetDeviceNumInCardFn>("dcmi_get_device_num_in_card");
   int count = 0;
-  EXPECT_EQ(count_of(0, &count), 0);
-  EXPECT_EQ(count_of(1, &count), 0);
+  EXPECT_EQ(dcmi.device_num_in_card(0, &count), 0);
+  EXPECT_EQ(dcmi.device_num_in_card(1, &count), 0);
   EXPECT_GE(ScenarioSeconds() + kEpochSlack, end);
 }
 

@@ -12,11 +12,12 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/testing/temp_dir.h"
-#include "driver/abi/dcmi_abi.h"
 #include "driver/abi/channels.h"
+#include "driver/abi/dcmi_table.h"
 #include "driver/abi/hal_abi.h"
 #include "sim/node.h"
 
@@ -69,6 +70,19 @@ struct Hal {
       lib.Get<abi::DrvGetDeviceSplitModeFn>("drvGetDeviceSplitMode");
   abi::DrvDeviceGetPhyIdByIndexFn phy_id =
       lib.Get<abi::DrvDeviceGetPhyIdByIndexFn>("drvDeviceGetPhyIdByIndex");
+};
+
+// All that driver/abi/dcmi_table.h has, of libdcmi.so.
+struct DcmiLib : abi::DcmiFunctions {
+  explicit DcmiLib(const std::string& scenario_toml = "") : lib(PROFD_SIM_DCMI, scenario_toml) {
+    VisitDcmiSymbols<abi::DcmiFunctions>(*this, [this](const char* symbol, auto& function, const char*) {
+      if (lib.Has(symbol)) function = lib.Get<std::remove_reference_t<decltype(function)>>(symbol);
+    });
+  }
+  int Info(int card, int device, int cmd, unsigned sub, void* buf, unsigned size) const {
+    return device_info.v1(card, device, cmd, sub, buf, &size);
+  }
+  LoadedLibrary lib;
 };
 
 // Start parameters with their user_data, as the vendor's collector fills them
