@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <sstream>
@@ -138,10 +137,7 @@ void Publish(benchmark::State& state) {
 class Writer {
  public:
   Writer() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "profd_bench_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-    Result<DumpRoot> root = DumpRoot::Open(path_);
+    Result<DumpRoot> root = DumpRoot::Open(folder_.path());
     if (!root.ok()) std::abort();
     writer_.emplace(std::move(root).value(), TheBench().clock, pool_, DumpWriter::Options());
   }
@@ -151,8 +147,6 @@ class Writer {
           {}, [](Manifest&) {}, [](const Status&) {});
     }
     writer_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
   }
   std::shared_ptr<WriterSession> Open() {
     SessionDumpOptions options;
@@ -183,7 +177,7 @@ class Writer {
   DumpWriter& writer() { return *writer_; }
 
  private:
-  std::string path_;
+  Folder folder_;
   BlockPool pool_{64 << 20};
   std::optional<DumpWriter> writer_;
   std::vector<std::shared_ptr<WriterSession>> sessions_;

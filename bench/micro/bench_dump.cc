@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/counting_io.h"
 #include "bench/micro/bench_support.h"
 #include "dump/session_dump.h"
 #include "dump/slice_writer.h"
@@ -41,27 +41,6 @@ void Filter(benchmark::State& state, uint32_t channel, View view) {
   Report(state, data.records, CopyNs(data.bytes) / records, "memcpy of the record");
 }
 
-// A folder that goes away again.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "profd_bench_XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
-    path_ = pattern;
-    fd_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  int fd() const { return fd_.get(); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  UniqueFd fd_;
-};
-
 void Append(benchmark::State& state) {
   const ChannelData& data = DataOf(kHbm);
   const auto records = static_cast<size_t>(state.range(0));
@@ -85,32 +64,6 @@ void Append(benchmark::State& state) {
   Report(state, 1, floor * static_cast<double>(size) / static_cast<double>(full.size()),
          "pwrite of the bytes in pieces of 64 KiB");
 }
-
-// Distinguishes bytes that come straight from the block from copied ones.
-class CountingIo : public DumpIo {
- public:
-  explicit CountingIo(std::span<const std::byte> source) : source_(source) {}
-  ssize_t Write(int fd, const void* data, size_t size) override {
-    Count(data, size);
-    return DumpIo::Write(fd, data, size);
-  }
-  ssize_t WriteV(int fd, const struct iovec* parts, int count) override {
-    for (int i = 0; i < count; ++i) Count(parts[i].iov_base, parts[i].iov_len);
-    return DumpIo::WriteV(fd, parts, count);
-  }
-  uint64_t written = 0;
-  uint64_t copied = 0;
-  uint64_t calls = 0;
-
- private:
-  void Count(const void* data, size_t size) {
-    const auto* at = static_cast<const std::byte*>(data);
-    ++calls;
-    written += size;
-    if (at < source_.data() || at >= source_.data() + source_.size()) copied += size;
-  }
-  std::span<const std::byte> source_;
-};
 
 // A plain write of `bytes` into new files of a slice's size.
 double PlainWriteNs(const Folder& folder, std::span<const std::byte> bytes) {

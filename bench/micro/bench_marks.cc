@@ -152,6 +152,8 @@ void Until(bool (*condition)()) {
   while (!condition()) std::this_thread::yield();
 }
 
+std::string Threads(int count) { return ", " + std::to_string(count) + (count > 1 ? " threads" : " thread"); }
+
 int Run(size_t samples) {
   constexpr int kBatch = 32;
   Daemon daemon;
@@ -170,8 +172,7 @@ int Run(size_t samples) {
   Print("floor: clock_gettime and a store", Sample(1, samples, 1, floor), 1, timer);
   const auto mark = [] { profd_mark("gradients ready"); };
   for (const int threads : {1, 8}) {
-    const std::string suffix =
-        ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
+    const std::string suffix = Threads(threads);
     Print(("no session" + suffix).c_str(), Sample(threads, samples, 1, mark), 1, timer);
     Print(("no session, per call of 32" + suffix).c_str(), Sample(threads, samples, kBatch, mark),
           kBatch, timer);
@@ -179,8 +180,7 @@ int Run(size_t samples) {
   daemon.Send(attach::SessionNotice{"s", "running", {}, 0, {}});
   Until([] { return profd_active() == 1; });
   for (const int threads : {1, 8}) {
-    const std::string suffix =
-        ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
+    const std::string suffix = Threads(threads);
     // No more at once than the ring holds: nothing is dropped.
     const size_t at_once = std::min(samples, size_t{attach::kMaxRingSlots} / 8 - 200);
     std::vector<int64_t> all;
@@ -196,8 +196,7 @@ int Run(size_t samples) {
   const uint64_t dropped_before = counters.dropped;
   for (uint32_t i = 0; i < attach::kMaxRingSlots; ++i) mark();
   for (const int threads : {1, 8}) {
-    const std::string suffix =
-        ", " + std::to_string(threads) + (threads > 1 ? " threads" : " thread");
+    const std::string suffix = Threads(threads);
     Print(("full ring" + suffix).c_str(), Sample(threads, samples, 1, mark), 1, timer);
   }
   std::printf(",\n \"dropped while there was space\": %llu}\n",

@@ -1,8 +1,12 @@
 #include "bench/micro/bench_support.h"
 
+#include <fcntl.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "collectors/channel_options.h"
 #include "driver/abi/hal_abi.h"
@@ -92,6 +96,18 @@ const ChannelData& DataOf(uint32_t channel) {
   auto found = all.find(channel);
   if (found == all.end()) found = all.emplace(channel, Sample(channel)).first;
   return found->second;
+}
+
+Folder::Folder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "profd_bench_XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+  path_ = pattern;
+  fd_ = UniqueFd(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 double CopyNs(std::span<const std::byte> bytes) {

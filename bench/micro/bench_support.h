@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fd.h"
 #include "collectors/collector.h"
 #include "driver/abi/channels.h"
 #include "driver/rooted_fs.h"
@@ -38,6 +39,21 @@ struct Bench {
   std::unique_ptr<Host> host;
 };
 Bench& TheBench();
+
+// A folder that goes away again.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  int fd() const { return fd_.get(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  UniqueFd fd_;
+};
 
 // Nanoseconds of one call of `body`, the best of several short runs.
 template <class Body>

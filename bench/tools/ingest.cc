@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "bench/counting_io.h"
 #include "driver/abi/channels.h"
 #include "dump/session_dump.h"
 
@@ -39,33 +39,10 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Distinguishes bytes that were handed on in place from copied ones.
-class CountingIo final : public DumpIo {
- public:
-  explicit CountingIo(std::span<const std::byte> block) : block_(block) {}
-  ssize_t Write(int fd, const void* data, size_t size) override {
-    Count(data, size);
-    return DumpIo::Write(fd, data, size);
-  }
-  ssize_t WriteV(int fd, const iovec* parts, int count) override {
-    for (int i = 0; i < count; ++i) Count(parts[i].iov_base, parts[i].iov_len);
-    return DumpIo::WriteV(fd, parts, count);
-  }
-  // 1 for the kernel's own copy, and the share of the bytes that had been copied before.
-  double CopiesPerByte() const {
-    return written_ == 0 ? 0 : 1 + static_cast<double>(copied_) / static_cast<double>(written_);
-  }
-
- private:
-  void Count(const void* data, size_t size) {
-    const auto* at = static_cast<const std::byte*>(data);
-    written_ += size;
-    if (at < block_.data() || at >= block_.data() + block_.size()) copied_ += size;
-  }
-  std::span<const std::byte> block_;
-  uint64_t written_ = 0;
-  uint64_t copied_ = 0;
-};
+// 1 for the kernel's own copy, and the share of the bytes that had been copied before.
+double CopiesPerByte(const CountingIo& io) {
+  return io.written == 0 ? 0 : 1 + static_cast<double>(io.copied) / static_cast<double>(io.written);
+}
 
 std::vector<std::byte> HbmBlock(size_t bytes) {
   std::vector<std::byte> block(bytes / 24 * 24);
@@ -203,7 +180,7 @@ int Main(int argc, char** argv) {
       "{:.3f}, "
       "\"copies_per_byte\": {:.3f}, \"floor_bytes\": {}, \"floor_seconds\": {:.3f}, "
       "\"floor_cpu_s\": {:.3f}}}\n",
-      path, block_bytes >> 10, run.bytes, run.seconds, run.cpu, io.CopiesPerByte(), floor.bytes,
+      path, block_bytes >> 10, run.bytes, run.seconds, run.cpu, CopiesPerByte(io), floor.bytes,
       floor.seconds, floor.cpu);
   return 0;
 }
