@@ -83,16 +83,6 @@ void ScriptedHal::ReadCode(uint32_t device, uint32_t channel, int code) {
   changed_.notify_all();
 }
 
-void ScriptedHal::set_uncut(int code) {
-  std::lock_guard lock(mutex_);
-  uncut_ = code;
-}
-
-void ScriptedHal::set_empty_code(int code) {
-  std::lock_guard lock(mutex_);
-  empty_code_ = code;
-}
-
 void ScriptedHal::PollCodes(std::vector<int> codes) {
   std::lock_guard lock(mutex_);
   poll_codes_.insert(poll_codes_.end(), codes.begin(), codes.end());
@@ -103,36 +93,6 @@ void ScriptedHal::Phantom(uint32_t device, uint32_t channel) {
   std::lock_guard lock(mutex_);
   phantoms_.insert({device, channel});
   changed_.notify_all();
-}
-
-void ScriptedHal::set_edge_triggered(bool on) {
-  std::lock_guard lock(mutex_);
-  edge_triggered_ = on;
-}
-
-void ScriptedHal::OnFlush(uint32_t device, uint32_t channel, Bytes bytes) {
-  std::lock_guard lock(mutex_);
-  on_flush_[{device, channel}] = std::move(bytes);
-}
-
-void ScriptedHal::OnStop(uint32_t device, uint32_t channel, Bytes bytes) {
-  std::lock_guard lock(mutex_);
-  on_stop_[{device, channel}] = std::move(bytes);
-}
-
-void ScriptedHal::set_forgets_at_stop(bool on) {
-  std::lock_guard lock(mutex_);
-  forgets_at_stop_ = on;
-}
-
-void ScriptedHal::Code(Call call, int code) {
-  std::lock_guard lock(mutex_);
-  codes_[call] = code;
-}
-
-void ScriptedHal::Info(abi::HalModule module, abi::HalInfo info, int code, int64_t value) {
-  std::lock_guard lock(mutex_);
-  infos_[{module, info}] = {code, value};
 }
 
 void ScriptedHal::Hold(Call call, int device) {
@@ -150,31 +110,6 @@ void ScriptedHal::Release(Call call, int device) {
 void ScriptedHal::WaitUntilHeld(int count) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return held_ >= count; });
-}
-
-int ScriptedHal::held() {
-  std::lock_guard lock(mutex_);
-  return held_;
-}
-
-int ScriptedHal::status_calls() {
-  std::lock_guard lock(mutex_);
-  return status_calls_;
-}
-
-int ScriptedHal::read_calls() {
-  std::lock_guard lock(mutex_);
-  return read_calls_;
-}
-
-std::vector<std::string> ScriptedHal::log() {
-  std::lock_guard lock(mutex_);
-  return log_;
-}
-
-bool ScriptedHal::drained(uint32_t device, uint32_t channel) {
-  std::lock_guard lock(mutex_);
-  return channels_[{device, channel}].reads.empty();
 }
 
 void ScriptedHal::HoldIfAsked(std::unique_lock<std::mutex>& lock, Call call, uint32_t device) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,36 +40,45 @@ class ScriptedHal {
   // Bytes that one read gives (or the next ones, if the caller's buffer is smaller).
   void Data(uint32_t device, uint32_t channel, Bytes bytes);
   // Reads never cut the bytes of one Data call: a buffer too small for them is answered with `code`, 0 or -9.
-  void set_uncut(int code);
+  void set_uncut(int code) { Locked([&] { uncut_ = code; }); }
   // A code that one read gives.
   void ReadCode(uint32_t device, uint32_t channel, int code);
   // What a read gives when there is nothing: 0, or -4.
-  void set_empty_code(int code);
+  void set_empty_code(int code) { Locked([&] { empty_code_ = code; }); }
   // What the next polls give; then ready channels are reported.
   void PollCodes(std::vector<int> codes);
   // Pairs a poll reports although there is nothing to read.
   void Phantom(uint32_t device, uint32_t channel);
   // Report a channel once per Data call instead of as long as there is data.
-  void set_edge_triggered(bool on);
+  void set_edge_triggered(bool on) { Locked([&] { edge_triggered_ = on; }); }
   // Bytes that appear when the channel is flushed or stopped.
-  void OnFlush(uint32_t device, uint32_t channel, Bytes bytes);
-  void OnStop(uint32_t device, uint32_t channel, Bytes bytes);
+  void OnFlush(uint32_t device, uint32_t channel, Bytes bytes) {
+    Locked([&] { on_flush_[{device, channel}] = std::move(bytes); });
+  }
+  void OnStop(uint32_t device, uint32_t channel, Bytes bytes) {
+    Locked([&] { on_stop_[{device, channel}] = std::move(bytes); });
+  }
   // A stop discards what was not read before it.
-  void set_forgets_at_stop(bool on);
-  void Code(Call call, int code);  // what start, stop, flush and status answer
-  void Info(abi::HalModule module, abi::HalInfo info, int code, int64_t value);
+  void set_forgets_at_stop(bool on) { Locked([&] { forgets_at_stop_ = on; }); }
+  // What start, stop, flush and status answer.
+  void Code(Call call, int code) { Locked([&] { codes_[call] = code; }); }
+  void Info(abi::HalModule module, abi::HalInfo info, int code, int64_t value) {
+    Locked([&] { infos_[{module, info}] = {code, value}; });
+  }
 
   // Calls of this kind (of this device, if not negative) do not return until Release.
   void Hold(Call call, int device = -1);
   void Release(Call call, int device = -1);
   // Waits until `count` calls are being held.
   void WaitUntilHeld(int count);
-  int held();
-  int status_calls();
-  int read_calls();
-
-  std::vector<std::string> log();  // "start 0/1 period 20", "stop 0/1", ... in order
-  bool drained(uint32_t device, uint32_t channel);
+  int held() { return Locked([&] { return held_; }); }
+  int status_calls() { return Locked([&] { return status_calls_; }); }
+  int read_calls() { return Locked([&] { return read_calls_; }); }
+  // "start 0/1 period 20", "stop 0/1", ... in order.
+  std::vector<std::string> log() { return Locked([&] { return log_; }); }
+  bool drained(uint32_t device, uint32_t channel) {
+    return Locked([&] { return channels_[{device, channel}].reads.empty(); });
+  }
 
  private:
   struct Entry;  // one call inside the fake
@@ -86,6 +96,11 @@ class ScriptedHal {
   static int GetInfo(uint32_t device, int32_t module, int32_t info, int64_t* value);
   static int GetStatus(uint32_t device, int* status);
 
+  template <class Do>
+  std::invoke_result_t<Do> Locked(Do what) {
+    std::lock_guard lock(mutex_);
+    return what();
+  }
   void HoldIfAsked(std::unique_lock<std::mutex>& lock, Call call, uint32_t device);
   int CollectReady(abi::ProfPollInfo* out, int num);
   void PutData(Key key, Bytes bytes);
