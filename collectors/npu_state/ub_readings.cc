@@ -17,62 +17,61 @@ constexpr MetricId kBadBytes = MetricByName("atlas_npu_ub_ethernet_bad_bytes_tot
 
 struct Counter {
   MetricId metric;
-  size_t labels;  // after udie and port
-  std::array<std::string_view, 2> label;
+  std::array<std::string_view, 2> label = {};  // after udie and port, as many as the metric has
 };
 
 // What the counters of a port are, in the driver's order (dcmi-and-metrics 1.4: 21 of what was
 // received, 16 of what was sent, three of both, and eight that only ports in Ethernet mode have).
 constexpr size_t kFirstEthernet = 40;
 constexpr auto kCounters = std::to_array<Counter>({
-    {kPackets, 2, {"rx", "ub_ipv4"}},
-    {kPackets, 2, {"rx", "ub_ipv6"}},
-    {kPackets, 2, {"rx", "unic_ipv4"}},
-    {kPackets, 2, {"rx", "unic_ipv6"}},
-    {kPackets, 2, {"rx", "ub_compact"}},
-    {kPackets, 2, {"rx", "ub_umoc_ctph"}},
-    {kPackets, 2, {"rx", "ub_umoc_ntph"}},
-    {kPackets, 2, {"rx", "ub_mem"}},
-    {kPackets, 2, {"rx", "unknown"}},
-    {kErrors, 2, {"rx", "drop"}},
-    {kErrors, 2, {"rx", "error"}},
-    {kForwarded, 1, {"host", ""}},
-    {kForwarded, 1, {"imp", ""}},
-    {kForwarded, 1, {"mar", ""}},
-    {kForwarded, 1, {"link", ""}},
-    {kForwarded, 1, {"noc", ""}},
-    {kErrors, 2, {"rx", "route"}},
-    {kErrors, 2, {"rx", "out"}},
-    {kErrors, 2, {"rx", "length"}},
-    {kFlits, 2, {"rx", "busy"}},
-    {kFlits, 2, {"rx", "ack"}},
-    {kPackets, 2, {"tx", "ub_ipv4"}},
-    {kPackets, 2, {"tx", "ub_ipv6"}},
-    {kPackets, 2, {"tx", "unic_ipv4"}},
-    {kPackets, 2, {"tx", "unic_ipv6"}},
-    {kPackets, 2, {"tx", "ub_compact"}},
-    {kPackets, 2, {"tx", "ub_umoc_ctph"}},
-    {kPackets, 2, {"tx", "ub_umoc_ntph"}},
-    {kPackets, 2, {"tx", "ub_mem"}},
-    {kPackets, 2, {"tx", "unknown"}},
-    {kErrors, 2, {"tx", "drop"}},
-    {kErrors, 2, {"tx", "error"}},
-    {kLoopback, 0, {"", ""}},
-    {kErrors, 2, {"tx", "out"}},
-    {kErrors, 2, {"tx", "length"}},
-    {kFlits, 2, {"tx", "busy"}},
-    {kFlits, 2, {"tx", "ack"}},
-    {kRetries, 1, {"request", ""}},
-    {kRetries, 1, {"ack", ""}},
-    {kCrc, 0, {"", ""}},
-    {kPause, 1, {"rx", ""}},
-    {kPause, 1, {"tx", ""}},
-    {kPfc, 1, {"rx", ""}},
-    {kPfc, 1, {"tx", ""}},
-    {kBadPackets, 1, {"rx", ""}},
-    {kBadPackets, 1, {"tx", ""}},
-    {kBadBytes, 1, {"rx", ""}},
-    {kBadBytes, 1, {"tx", ""}},
+    {kPackets, {"rx", "ub_ipv4"}},
+    {kPackets, {"rx", "ub_ipv6"}},
+    {kPackets, {"rx", "unic_ipv4"}},
+    {kPackets, {"rx", "unic_ipv6"}},
+    {kPackets, {"rx", "ub_compact"}},
+    {kPackets, {"rx", "ub_umoc_ctph"}},
+    {kPackets, {"rx", "ub_umoc_ntph"}},
+    {kPackets, {"rx", "ub_mem"}},
+    {kPackets, {"rx", "unknown"}},
+    {kErrors, {"rx", "drop"}},
+    {kErrors, {"rx", "error"}},
+    {kForwarded, {"host"}},
+    {kForwarded, {"imp"}},
+    {kForwarded, {"mar"}},
+    {kForwarded, {"link"}},
+    {kForwarded, {"noc"}},
+    {kErrors, {"rx", "route"}},
+    {kErrors, {"rx", "out"}},
+    {kErrors, {"rx", "length"}},
+    {kFlits, {"rx", "busy"}},
+    {kFlits, {"rx", "ack"}},
+    {kPackets, {"tx", "ub_ipv4"}},
+    {kPackets, {"tx", "ub_ipv6"}},
+    {kPackets, {"tx", "unic_ipv4"}},
+    {kPackets, {"tx", "unic_ipv6"}},
+    {kPackets, {"tx", "ub_compact"}},
+    {kPackets, {"tx", "ub_umoc_ctph"}},
+    {kPackets, {"tx", "ub_umoc_ntph"}},
+    {kPackets, {"tx", "ub_mem"}},
+    {kPackets, {"tx", "unknown"}},
+    {kErrors, {"tx", "drop"}},
+    {kErrors, {"tx", "error"}},
+    {kLoopback},
+    {kErrors, {"tx", "out"}},
+    {kErrors, {"tx", "length"}},
+    {kFlits, {"tx", "busy"}},
+    {kFlits, {"tx", "ack"}},
+    {kRetries, {"request"}},
+    {kRetries, {"ack"}},
+    {kCrc},
+    {kPause, {"rx"}},
+    {kPause, {"tx"}},
+    {kPfc, {"rx"}},
+    {kPfc, {"tx"}},
+    {kBadPackets, {"rx"}},
+    {kBadPackets, {"tx"}},
+    {kBadBytes, {"rx"}},
+    {kBadBytes, {"tx"}},
 });
 static_assert(kCounters.size() == abi::kUbCounters);
 
@@ -123,9 +122,8 @@ void UbReadings::PutCounters(DevicePass& pass, const DcmiUbPort& port,
             std::to_string(port.udie), std::to_string(port.port), std::string(labels)...};
       });
     };
-    const SeriesId series = counter.labels == 0   ? name()
-                            : counter.labels == 1 ? name(counter.label[0])
-                                                  : name(counter.label[0], counter.label[1]);
+    const auto& [first, second] = counter.label;
+    const SeriesId series = first.empty() ? name() : second.empty() ? name(first) : name(first, second);
     pass.Emit(series, static_cast<double>(stats.pkt_num[i]));
   }
 }
