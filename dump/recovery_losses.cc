@@ -87,7 +87,7 @@ void ApplyLosses(const SliceJournal& journal, Manifest* manifest) {
 void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
   VerifyReport report;
   const VerifyProgress no_progress;
-  VerifyRun run{reader, report, no_progress, {}, {}, {}, {}, {}, {}, 0, false, {}, {}};
+  VerifyRun run{reader, report, no_progress};
   Result<std::vector<DumpReader::File>> files = reader.Files();
   if (!files.ok()) return;  // what is wrong with them is not checked here
   run.files = std::move(*files);

@@ -210,7 +210,7 @@ Result<VerifyReport> VerifyDump(const DumpReader& reader, std::string_view name,
                                 const VerifyProgress& progress) {
   VerifyReport report;
   report.name = name;
-  VerifyRun run{reader, report, progress, {}, {}, {}, {}, {}, {}, 0, false, {}, {}};
+  VerifyRun run{reader, report, progress};
   DumpReader::NotRead not_read;
   Result<std::vector<DumpReader::File>> files = reader.Files(&not_read);
   if (!files.ok()) return files.status();

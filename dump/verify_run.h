@@ -48,20 +48,20 @@ struct VerifyRun {
   const DumpReader& reader;
   VerifyReport& report;
   const VerifyProgress& progress;
-  std::optional<Manifest> manifest;
-  std::vector<DumpReader::File> files;
-  std::map<std::string, uint64_t, std::less<>> sizes;  // of all files by path
-  SliceJournal journal;
-  std::map<std::string_view, const ManifestFile*> listed;  // of the manifest, by path
-  std::vector<VerifyFile> data;
+  std::optional<Manifest> manifest = {};
+  std::vector<DumpReader::File> files = {};
+  std::map<std::string, uint64_t, std::less<>> sizes = {};  // of all files by path
+  SliceJournal journal = {};
+  std::map<std::string_view, const ManifestFile*> listed = {};  // of the manifest, by path
+  std::vector<VerifyFile> data = {};
   uint64_t total_bytes = 0;
   bool cancelled = false;
   struct Broken {
     size_t problem = 0;  // in the report
     uint32_t checks = 0;  // that found something
   };
-  std::map<std::string, Broken, std::less<>> broken;  // by slice, without .zst
-  std::vector<VerifyGap> gaps;  // at most kMaxManifestGaps
+  std::map<std::string, Broken, std::less<>> broken = {};  // by slice, without .zst
+  std::vector<VerifyGap> gaps = {};  // at most kMaxManifestGaps
 
   void Add(VerifyCheck check, std::string where, std::string what) {
     report.Add(check, std::move(where), std::move(what));
