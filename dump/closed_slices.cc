@@ -145,10 +145,8 @@ void ClosedSlices::CountAged(const DumpFile& file, const SliceEntry& slice) {
 }
 
 ManifestChannel& ClosedSlices::EntryOf(const DumpFile& file) {
-  for (ManifestChannel& entry : dump_.manifest.channels) {
-    if (entry.device != file.device || entry.channel != file.channel_id) continue;
-    if (file.channel_id != 0 || entry.collector == file.collector) return entry;
-  }
+  ManifestChannel* const known = dump_.manifest.FindChannel(file.device, file.channel_id, file.collector);
+  if (known != nullptr) return *known;
   ManifestChannel& entry = dump_.manifest.channels.emplace_back();
   entry.collector = file.collector;
   entry.device = file.device;

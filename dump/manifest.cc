@@ -153,6 +153,14 @@ void Manifest::AddWarning(std::string text) {
   if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
 }
 
+ManifestChannel* Manifest::FindChannel(int device, uint32_t channel, std::string_view collector) {
+  for (ManifestChannel& one : channels) {
+    const bool same = one.device == device && one.channel == channel;
+    if (same && (channel != 0 || one.collector == collector)) return &one;
+  }
+  return nullptr;
+}
+
 void ManifestChannel::AddGap(ManifestGap gap) {
   ++gap_count;
   if (gaps.size() < kMaxManifestGaps) gaps.push_back(gap);

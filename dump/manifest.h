@@ -251,6 +251,8 @@ struct Manifest {
   std::vector<ManifestFile> files = {};
   uint64_t data_bytes = 0;
   void AddWarning(std::string text);  // unless it is there
+  // The driver's by its number, others (0) by their collector; null: there is none.
+  ManifestChannel* FindChannel(int device, uint32_t channel, std::string_view collector);
   bool operator==(const Manifest&) const = default;
 };
 

@@ -13,14 +13,6 @@ namespace {
 // The manifest is replaced every 10 seconds and the journal written at once: what neither has is in the last of a file.
 constexpr uint64_t kTailBytes = 4u << 20;
 
-ManifestChannel* FindChannel(Manifest* manifest, int device, uint32_t channel, std::string_view collector) {
-  for (ManifestChannel& one : manifest->channels) {
-    const bool same = one.device == device && one.channel == channel;
-    if (same && (channel != 0 || one.collector == collector)) return &one;
-  }
-  return nullptr;
-}
-
 // Each line has all there was by then, so that one the manifest has already changes nothing.
 void Apply(const JournalLoss& loss, ManifestChannel* channel) {
   auto total = std::ranges::find(channel->dropped, loss.reason, &ManifestLoss::reason);
@@ -79,7 +71,7 @@ void ApplyFiles(const SliceJournal& journal, Manifest* manifest) {
 
 void ApplyLosses(const SliceJournal& journal, Manifest* manifest) {
   for (const JournalLoss& loss : journal.losses) {
-    ManifestChannel* channel = FindChannel(manifest, loss.device, loss.channel, loss.collector);
+    ManifestChannel* channel = manifest->FindChannel(loss.device, loss.channel, loss.collector);
     if (channel != nullptr) Apply(loss, channel);
   }
 }
@@ -109,7 +101,7 @@ void FindUnnoted(const DumpReader& reader, Manifest* manifest) {
       gap.missing = gap.channel != 0 ? gap.missing + run.gaps[i].missing
                                        : std::max(gap.missing, run.gaps[i].missing);
     }
-    ManifestChannel* channel = FindChannel(manifest, gap.device, gap.channel, gap.collector);
+    ManifestChannel* channel = manifest->FindChannel(gap.device, gap.channel, gap.collector);
     if (channel == nullptr) continue;
     channel->AddGap({gap.to_ns, gap.missing, LossReason::kNotNoted, gap.from_ns});
     channel->AddLoss(LossReason::kNotNoted, gap.missing, 0, gap.to_ns);
