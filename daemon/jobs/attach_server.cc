@@ -18,8 +18,6 @@
 namespace profd {
 namespace {
 
-constexpr int kAcceptBatch = 64;
-constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 // Descriptors taken from one packet; the kernel closes what is beyond.
 constexpr size_t kMaxDescriptors = 4;
 constexpr int kMaxBadPackets = 16;
@@ -53,8 +51,8 @@ struct AttachServer::Packet {
   std::vector<UniqueFd> descriptors;
 };
 
-AttachServer::AttachServer(const AttachServerOptions& options, UnixListener listener, Strand& control, const Clock& clock,
-                           Handler& handler)
+AttachServer::AttachServer(const AttachServerOptions& options, std::unique_ptr<UnixListener> listener, Strand& control,
+                           const Clock& clock, Handler& handler)
     : options_(options),
       control_(control),
       clock_(clock),
@@ -68,17 +66,13 @@ AttachServer::AttachServer(const AttachServerOptions& options, UnixListener list
 Result<std::unique_ptr<AttachServer>> AttachServer::Listen(const AttachServerOptions& options,
                                                            Strand& control, const Clock& clock,
                                                            Handler& handler, std::string* warning) {
-  Result<UnixListener> listener = UnixListener::Listen("attach", {options.path, options.group, SOCK_SEQPACKET}, warning);
+  auto listener = UnixListener::Listen("attach", {options.path, options.group, SOCK_SEQPACKET}, warning);
   if (!listener.ok()) return listener.status();
   return std::unique_ptr<AttachServer>(new AttachServer(options, std::move(listener).value(), control, clock, handler));
 }
 
 void AttachServer::Start() {
-  strand_.Post([this] {
-    incoming_.emplace(strand_, listener_.fd());
-    accept_again_.emplace(strand_);
-    Accept();
-  });
+  strand_.Post([this] { listener_->Start(strand_, [this](UniqueFd fd) { Admit(std::move(fd)); }); });
 }
 
 AttachServer::~AttachServer() { Stop(); }
@@ -86,10 +80,8 @@ AttachServer::~AttachServer() { Stop(); }
 void AttachServer::Stop() {
   if (std::exchange(stopped_, true)) return;
   executor_.Stop();
-  incoming_.reset();
-  accept_again_.reset();
   links_.clear();
-  listener_.Close();
+  listener_->Close();
 }
 
 void AttachServer::SetDisposer(std::function<void(UniqueFd)> dispose) {
@@ -97,14 +89,7 @@ void AttachServer::SetDisposer(std::function<void(UniqueFd)> dispose) {
 }
 
 void AttachServer::CheckPath() {
-  strand_.Post([this] {
-    if (!incoming_ || !listener_.lost()) return;
-    incoming_.reset();
-    listener_.BindAgain();
-    incoming_.emplace(strand_, listener_.fd());
-    accept_again_->Cancel();
-    Accept();
-  });
+  strand_.Post([this] { listener_->CheckPath(); });
 }
 
 void AttachServer::Configure(const std::string& admin_group, size_t max_attached) {
@@ -160,25 +145,6 @@ void AttachServer::RefuseLink(AttachLink& link, const Status& why) {
   // Whether it fits into the socket does not matter any more.
   [[maybe_unused]] bool sent = link.Send(attach::Encode(attach::ToProcess(refused)));
   DropSoon(link);
-}
-
-void AttachServer::Accept() {
-  incoming_->WhenReadable([this] { AcceptSome(); });
-}
-
-void AttachServer::AcceptSome() {
-  for (int i = 0; i < kAcceptBatch; ++i) {
-    UniqueFd fd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd.valid()) {
-      Admit(std::move(fd));
-    } else if (errno != EINTR && errno != ECONNABORTED) {
-      if (errno == EAGAIN) break;
-      // EMFILE and the like: the listener stays readable, so it rests for a while.
-      accept_again_->After(kOutOfDescriptorsNs, [this] { Accept(); });
-      return;
-    }
-  }
-  Accept();
 }
 
 // One user cannot keep the others out: at most half of the places are for one uid.

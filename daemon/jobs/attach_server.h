@@ -94,11 +94,9 @@ class AttachServer {
 
  private:
   struct Packet;
-  AttachServer(const AttachServerOptions& options, UnixListener listener, Strand& control, const Clock& clock,
-               Handler& handler);
+  AttachServer(const AttachServerOptions& options, std::unique_ptr<UnixListener> listener, Strand& control,
+               const Clock& clock, Handler& handler);
   AttachLink* Find(uint64_t id) const;
-  void Accept();
-  void AcceptSome();
   void Admit(UniqueFd fd);
   Status CheckLimits(const Peer& peer);
   // Waits for what the connection may do next.
@@ -126,15 +124,13 @@ class AttachServer {
   const Clock& clock_;
   Handler& handler_;
   std::function<void(UniqueFd)> dispose_;
-  UnixListener listener_;
+  const std::unique_ptr<UnixListener> listener_;
   AttachCounters counters_;
   bool stopped_ = false;
   Executor executor_{"profd-attach", 1};
   Strand strand_{executor_};
 
   // On the strand.
-  std::optional<FdWatch> incoming_;
-  std::optional<Timer> accept_again_;
   std::string buffer_;
   const std::shared_ptr<UserMemory> queued_ =
       std::make_shared<UserMemory>(AttachLink::kMaxQueuedOfUser, AttachLink::kMaxQueuedOfAll);

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -26,8 +25,6 @@ namespace {
 // The range of descriptor numbers handed to gRPC; below it live our own.
 constexpr int kFirstFd = 4096;
 constexpr int kLastFd = 60000;
-// Before it is tried again, when there was no descriptor for a connection.
-constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 
 // The same range under a lower limit of open files.
 struct FdRange {
@@ -44,22 +41,19 @@ FdRange RangeWithinLimit() {
 }  // namespace
 
 struct Acceptor::Impl {
-  Impl(UnixListener l, Handler& h) : listener(std::move(l)), handler(h) {}
+  Impl(std::unique_ptr<UnixListener> l, Handler& h) : listener(std::move(l)), handler(h) {}
   struct Connection {
     Peer peer;
     dev_t device = 0;
     ino_t inode = 0;
   };
 
-  UnixListener listener;
+  const std::unique_ptr<UnixListener> listener;
   Handler& handler;
   Executor executor{"profd-accept", 1};
   Strand strand{executor};
   int64_t rest_after_ns = 0;
-  // On the strand, like the two that follow.
-  std::optional<FdWatch> incoming;
-  std::optional<Timer> quiet;  // restarted by each connection
-  std::optional<Timer> again;
+  std::optional<Timer> quiet;  // on the strand; restarted by each connection
   mutable Mutex mutex;
   std::map<int, Connection> connections GUARDED_BY(mutex);
   std::optional<gid_t> admin GUARDED_BY(mutex);
@@ -70,8 +64,6 @@ struct Acceptor::Impl {
   std::atomic<uint64_t> rejected{0};
   std::atomic<bool> stop{false};
 
-  void Accept();
-  void AcceptAll();
   void WaitForQuiet();
   bool Admit(UniqueFd fd);
   void Sweep() REQUIRES(mutex);
@@ -127,25 +119,6 @@ bool Acceptor::Impl::Admit(UniqueFd fd) {
   return true;
 }
 
-void Acceptor::Impl::AcceptAll() {
-  for (;;) {
-    UniqueFd fd(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN) return Accept();
-      // EMFILE and the like: the connection keeps the listener readable.
-      again->After(kOutOfDescriptorsNs, [this] { Accept(); });
-      return;
-    }
-    if (!Admit(std::move(fd))) rejected.fetch_add(1, std::memory_order_relaxed);
-    WaitForQuiet();
-  }
-}
-
-void Acceptor::Impl::Accept() {
-  incoming->WhenReadable([this] { AcceptAll(); });
-}
-
 void Acceptor::Impl::WaitForQuiet() {
   quiet->After(rest_after_ns, [this] {
     if (!Quiet() || !handler.Rest()) WaitForQuiet();
@@ -156,7 +129,7 @@ Acceptor::Acceptor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& options,
                                                    Handler& handler, std::string* warning) {
-  Result<UnixListener> listener = UnixListener::Listen("daemon", {options.socket_path, options.socket_group, SOCK_STREAM}, warning);
+  auto listener = UnixListener::Listen("daemon", {options.socket_path, options.socket_group, SOCK_STREAM}, warning);
   if (!listener.ok()) return listener.status();
   auto impl = std::make_unique<Impl>(std::move(listener).value(), handler);
   impl->rest_after_ns = options.rest_after_ns;
@@ -167,22 +140,16 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& option
 
 void Acceptor::Start() {
   impl_->strand.Post([raw = impl_.get()] {
-    raw->incoming.emplace(raw->strand, raw->listener.fd());
     raw->quiet.emplace(raw->strand);
-    raw->again.emplace(raw->strand);
-    raw->Accept();
+    raw->listener->Start(raw->strand, [raw](UniqueFd fd) {
+      if (!raw->Admit(std::move(fd))) raw->rejected.fetch_add(1, std::memory_order_relaxed);
+      raw->WaitForQuiet();
+    });
   });
 }
 
 void Acceptor::CheckPath() {
-  impl_->strand.Post([raw = impl_.get()] {
-    if (!raw->incoming || !raw->listener.lost()) return;
-    raw->incoming.reset();
-    raw->listener.BindAgain();
-    raw->incoming.emplace(raw->strand, raw->listener.fd());
-    raw->again->Cancel();
-    raw->Accept();
-  });
+  impl_->strand.Post([raw = impl_.get()] { raw->listener->CheckPath(); });
 }
 
 Acceptor::~Acceptor() { Stop(); }
@@ -190,8 +157,7 @@ Acceptor::~Acceptor() { Stop(); }
 void Acceptor::Stop() {
   if (impl_->stop.exchange(true)) return;
   impl_->executor.Stop();
-  impl_->incoming.reset();
-  impl_->listener.Close();
+  impl_->listener->Close();
 }
 
 std::optional<Peer> Acceptor::Identify(std::string_view peer_text) const {

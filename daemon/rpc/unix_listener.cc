@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -21,6 +22,9 @@ namespace profd {
 namespace {
 
 constexpr int kBacklog = 128;
+constexpr int kAcceptBatch = 64;
+// Before it is tried again, when there was no descriptor for a connection.
+constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 constexpr size_t kMaxGroups = 256;
 
 Result<sockaddr_un> AddressOf(const std::string& path) {
@@ -115,10 +119,10 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
   return fd;
 }
 
-Result<UnixListener> UnixListener::Listen(std::string name, UnixListenerOptions options, std::string* warning) {
+Result<std::unique_ptr<UnixListener>> UnixListener::Listen(std::string name, UnixListenerOptions options, std::string* warning) {
   Result<UniqueFd> fd = ListenUnix(options, warning);
   if (!fd.ok()) return fd.status();
-  return UnixListener(std::move(name), std::move(options), std::move(fd).value());
+  return std::unique_ptr<UnixListener>(new UnixListener(std::move(name), std::move(options), std::move(fd).value()));
 }
 
 std::optional<UnixListener::FileId> UnixListener::FileAt(const std::string& path) {
@@ -127,7 +131,44 @@ std::optional<UnixListener::FileId> UnixListener::FileAt(const std::string& path
   return FileId{info.st_dev, info.st_ino};
 }
 
-bool UnixListener::lost() const { return FileAt(options_.path) != bound_; }
+void UnixListener::Start(Strand& strand, std::function<void(UniqueFd)> take) {
+  strand_ = &strand;
+  take_ = std::move(take);
+  again_.emplace(strand);
+  Watch();
+}
+
+void UnixListener::Watch() {
+  incoming_.emplace(*strand_, fd_.get());
+  Accept();
+}
+
+void UnixListener::Accept() {
+  incoming_->WhenReadable([this] { AcceptSome(); });
+}
+
+void UnixListener::AcceptSome() {
+  for (int i = 0; i < kAcceptBatch; ++i) {
+    UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid()) {
+      take_(std::move(fd));
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      if (errno == EAGAIN) break;
+      // EMFILE and the like: the listener stays readable, so it rests for a while.
+      again_->After(kOutOfDescriptorsNs, [this] { Accept(); });
+      return;
+    }
+  }
+  Accept();
+}
+
+void UnixListener::CheckPath() {
+  if (!incoming_ || !lost()) return;
+  incoming_.reset();
+  BindAgain();
+  again_->Cancel();
+  Watch();
+}
 
 void UnixListener::BindAgain() {
   std::string warning;
@@ -145,6 +186,8 @@ void UnixListener::BindAgain() {
 }
 
 void UnixListener::Close() {
+  incoming_.reset();
+  again_.reset();
   fd_.Reset();
   if (!lost()) ::unlink(options_.path.c_str());
 }

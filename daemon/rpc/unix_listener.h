@@ -5,12 +5,15 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/strand.h"
 #include "daemon/session/peer.h"
 
 namespace profd {
@@ -25,19 +28,18 @@ struct UnixListenerOptions {
 // answers is an error. Why its group may not connect goes to `*warning`; not that there is no such group.
 Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* warning);
 
-// The same, and that its file stays: a cleaner of temporary files may remove it, or another process replace it. One thread
-// at a time.
+// The same, and accepts. Its file stays: a cleaner of temporary files may remove it, or another process replace it.
 class UnixListener {
  public:
-  // `name`: as the log calls it.
-  static Result<UnixListener> Listen(std::string name, UnixListenerOptions options, std::string* warning);
+  // `name`: as the log calls it. Connections wait until Start.
+  static Result<std::unique_ptr<UnixListener>> Listen(std::string name, UnixListenerOptions options, std::string* warning);
 
-  int fd() const { return fd_.get(); }
-  // The file was removed or replaced.
-  bool lost() const;
-  // Binds again, and logs how that ended, failures once: then fd() is the one before. Connections stay.
-  void BindAgain();
-  // Removes the file, if it is its own.
+  // Both on the strand. `take` gets every connection.
+  void Start(Strand& strand, std::function<void(UniqueFd)> take);
+  // Listens again where the file was removed or replaced, and logs how that ended, failures once; connections stay. Nothing
+  // before Start.
+  void CheckPath();
+  // Once the strand's executor has stopped: stops listening and removes the file, if it is its own.
   void Close();
 
  private:
@@ -49,12 +51,22 @@ class UnixListener {
   static std::optional<FileId> FileAt(const std::string& path);
   UnixListener(std::string name, UnixListenerOptions options, UniqueFd fd)
       : name_(std::move(name)), options_(std::move(options)), fd_(std::move(fd)), bound_(FileAt(options_.path)) {}
+  bool lost() const { return FileAt(options_.path) != bound_; }
+  void BindAgain();
+  void Watch();
+  void Accept();
+  void AcceptSome();
 
   std::string name_;
   UnixListenerOptions options_;
   UniqueFd fd_;
   std::optional<FileId> bound_;
   std::string failure_;  // as logged last
+  // On the strand.
+  Strand* strand_ = nullptr;
+  std::function<void(UniqueFd)> take_;
+  std::optional<FdWatch> incoming_;
+  std::optional<Timer> again_;
 };
 
 // Nothing for an empty or unknown name.
