@@ -2,16 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <openssl/ssl.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/span_body.hpp>
@@ -22,6 +15,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/http_connection.h"
 #include "base/text.h"
 
 namespace profd::client {
@@ -30,10 +24,8 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using asio::ip::tcp;
 using boost::system::error_code;
 using SteadyTime = std::chrono::steady_clock::time_point;
-using TlsStream = asio::ssl::stream<tcp::socket&>;
 using Request = http::request<http::span_body<const char>>;
 
 constexpr uint32_t kMaxHead = 64 * 1024;
@@ -105,90 +97,40 @@ std::string ReasonsOf(std::string_view body) {
 // One statement on a connection of its own; this thread waits for each step until it is over.
 class Exchange {
  public:
-  Exchange(const ClickHouseUrl& url, const std::function<bool()>& go_on) : url_(url), go_on_(go_on) { Allow(ClickHouseServer::kConnectSeconds); }
+  Exchange(const ClickHouseUrl& url, const std::function<bool()>& go_on) : url_(url), connection_(url.host, url.port, go_on) {
+    Allow(ClickHouseServer::kConnectSeconds);
+  }
 
   Status Connect() {
-    tcp::resolver resolver(io_);
-    tcp::resolver::results_type found;
-    error_code error = Wait([&](auto done) {
-      resolver.async_resolve(url_.host, std::to_string(url_.port), [&found, done](const error_code& e, tcp::resolver::results_type results) {
-        found = std::move(results);
-        done(e);
-      });
-    });
-    if (!error) {
-      error = Wait([&](auto done) { asio::async_connect(socket_, found, [done](const error_code& e, const tcp::endpoint&) { done(e); }); });
-    }
+    error_code error = connection_.Resolve();
+    if (!error) error = connection_.Connect();
     return error ? Explain(error, "cannot be reached") : Status();
   }
 
   Status Handshake(asio::ssl::context& context) {
-    tls_.emplace(socket_, context);
-    tls_->set_verify_callback(asio::ssl::host_name_verification(url_.host));
-    error_code no_address;
-    asio::ip::make_address(url_.host, no_address);
-    if (no_address && SSL_set_tlsext_host_name(tls_->native_handle(), url_.host.c_str()) != 1) return InvalidArgument(url_.host + ": not a name for TLS");
-    const error_code error = Wait([&](auto done) { tls_->async_handshake(TlsStream::client, done); });
+    if (!connection_.UseTls(context)) return InvalidArgument(url_.host + ": not a name for TLS");
+    const error_code error = connection_.Handshake();
     if (!error) return {};
-    const long verified = SSL_get_verify_result(tls_->native_handle());
-    if (!Over() && verified != X509_V_OK) {
-      return Status(StatusCode::kUnauthenticated, fmt::format("{}: its certificate: {}; --tls-ca names the authority that signed it", url_.Shown(),
-                                                              X509_verify_cert_error_string(verified)));
+    if (const char* fault = connection_.CertificateFault()) {
+      return Status(StatusCode::kUnauthenticated,
+                    fmt::format("{}: its certificate: {}; --tls-ca names the authority that signed it", url_.Shown(), fault));
     }
     return Explain(error, "TLS");
   }
 
   Result<std::string> Send(const Request& request) {
     Allow(ClickHouseServer::kStatementSeconds);
-    return tls_ ? SendOn(*tls_, request) : SendOn(socket_, request);
-  }
-  // The connection ended before the first byte of an answer.
-  bool unanswered() const { return unanswered_; }
-
- private:
-  void Allow(int seconds) { deadline_ = std::chrono::steady_clock::now() + std::chrono::seconds(seconds); }
-  bool Over() const { return stopped_ || timed_out_; }
-
-  // As HttpPoster of the daemon waits: an operation that is given up still ends before this returns.
-  template <class Start>
-  error_code Wait(Start start) {
-    std::optional<error_code> result;
-    start([&result](const error_code& error, size_t = 0) { result = error; });
-    while (!result && !Over()) {
-      if (io_.stopped()) io_.restart();
-      io_.run_one_until(std::min(deadline_, std::chrono::steady_clock::now() + kSlice));
-      if (result) break;
-      stopped_ = go_on_ && !go_on_();
-      timed_out_ = std::chrono::steady_clock::now() >= deadline_;
-    }
-    if (!result) {
-      error_code ignored;
-      socket_.close(ignored);
-      while (!result && io_.run_one() > 0) {
-      }
-    }
-    return result.value_or(asio::error::operation_aborted);
-  }
-
-  Status Explain(const error_code& error, std::string_view what) const {
-    if (stopped_) return Status(StatusCode::kCancelled, "interrupted");
-    if (timed_out_) return DeadlineExceeded(fmt::format("{}: no answer in time", url_.Shown()));
-    return Unavailable(fmt::format("{}: {}: {}", url_.Shown(), what, error.message()));
-  }
-
-  template <class Stream>
-  Result<std::string> SendOn(Stream& stream, const Request& request) {
     // A server that refuses may answer before it has read all, and hang up.
-    const error_code broken = Wait([&](auto done) { http::async_write(stream, request, done); });
-    if (Over()) return Explain(broken, "broken");
+    const error_code broken = connection_.Do([&](auto& stream, auto done) { http::async_write(stream, request, done); });
+    if (connection_.over()) return Explain(broken, "broken");
     beast::flat_buffer buffer;
     http::response_parser<http::string_body> parser;
     parser.header_limit(kMaxHead);
     parser.body_limit(ClickHouseServer::kMaxAnswer);
-    const error_code error = Wait([&](auto done) { http::async_read(stream, buffer, parser, done); });
+    const error_code error = connection_.Do([&](auto& stream, auto done) { http::async_read(stream, buffer, parser, done); });
     if (error == http::error::body_limit) return ResourceExhausted(fmt::format("{}: the answer is too long; ask for fewer ranks (--ranks)", url_.Shown()));
     // With TLS, some servers end without a word; what came is complete by its own length.
-    unanswered_ = error && !Over() && !parser.got_some();
+    unanswered_ = error && !connection_.over() && !parser.got_some();
     if (error && !parser.is_done()) return Explain(broken ? broken : error, unanswered_ ? "the server ended the connection without an answer" : "the connection broke");
     std::string body = std::move(parser.get().body());
     const auto status = static_cast<int>(parser.get().result_int());
@@ -199,15 +141,21 @@ class Exchange {
     return Status(StatusCodeOf(code, status), fmt::format("{}: {}", url_.Shown(), ServerErrorText(body.empty() ? fmt::format("HTTP status {}", status) : body)));
   }
 
+  // The connection ended before the first byte of an answer.
+  bool unanswered() const { return unanswered_; }
+
+ private:
+  void Allow(int seconds) { connection_.SetDeadline(std::chrono::steady_clock::now() + std::chrono::seconds(seconds)); }
+
+  Status Explain(const error_code& error, std::string_view what) const {
+    if (connection_.stopped()) return Status(StatusCode::kCancelled, "interrupted");
+    if (connection_.timed_out()) return DeadlineExceeded(fmt::format("{}: no answer in time", url_.Shown()));
+    return Unavailable(fmt::format("{}: {}: {}", url_.Shown(), what, error.message()));
+  }
+
   const ClickHouseUrl& url_;
-  const std::function<bool()>& go_on_;
-  SteadyTime deadline_;
-  bool stopped_ = false;
-  bool timed_out_ = false;
+  HttpConnection connection_;
   bool unanswered_ = false;
-  asio::io_context io_;
-  tcp::socket socket_{io_};
-  std::optional<TlsStream> tls_;
 };
 
 }  // namespace
@@ -260,19 +208,10 @@ ClickHouseServer::~ClickHouseServer() = default;
 Status ClickHouseServer::PrepareTls() {
   if (tls_ != nullptr) return {};
   auto made = std::make_unique<Tls>();
-  asio::ssl::context& context = made->context;
-  error_code error;
-  context.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
-  if (!error) context.set_verify_mode(asio::ssl::verify_peer, error);
-  if (error) return Internal(error.message());
-  files_.ca.empty() ? context.set_default_verify_paths(error) : context.load_verify_file(files_.ca, error);
-  if (error) return FailedPrecondition(fmt::format("--tls-ca {}: {}", files_.ca, error.message()));
-  if (!files_.certificate.empty() && !files_.key.empty()) {
-    context.use_certificate_chain_file(files_.certificate, error);
-    if (error) return FailedPrecondition(fmt::format("--tls-cert {}: {}", files_.certificate, error.message()));
-    context.use_private_key_file(files_.key, asio::ssl::context::pem, error);
-    if (error) return FailedPrecondition(fmt::format("--tls-key {}: {}", files_.key, error.message()));
-  }
+  const auto fault = [](std::string_view name, const std::string& path, const error_code& error) {
+    return FailedPrecondition(fmt::format("--tls-{} {}: {}", name == "certificate" ? "cert" : name, path, error.message()));
+  };
+  RETURN_IF_ERROR(PrepareTlsClient(files_, fault, &made->context));
   tls_ = std::move(made);
   return {};
 }

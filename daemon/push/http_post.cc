@@ -1,19 +1,10 @@
 #include "daemon/push/http_post.h"
 
 #include <fmt/format.h>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/span_body.hpp>
@@ -25,7 +16,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/http_connection.h"
 #include "base/text.h"
+#include "daemon/rpc/tls_pem.h"
 
 namespace profd {
 namespace {
@@ -33,9 +26,7 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using asio::ip::tcp;
 using boost::system::error_code;
-using TlsStream = asio::ssl::stream<tcp::socket&>;
 using Request = http::request<http::span_body<const char>>;
 
 // Of a receiver's answer; a longer body is of no interest.
@@ -53,37 +44,16 @@ std::string WhyUnusable(const std::string& path, const error_code& error) {
 }
 
 Result<std::unique_ptr<asio::ssl::context>> MakeContext(const PushTls& tls) {
-  auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
-  error_code error;
-  context->set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1, error);
-  if (!error) context->set_verify_mode(asio::ssl::verify_peer, error);
-  if (error) return Internal(error.message());
-  tls.ca.empty() ? context->set_default_verify_paths(error) : context->load_verify_file(tls.ca, error);
-  if (error) return FailedPrecondition(fmt::format("push.ca = \"{}\": {}", tls.ca, WhyUnusable(tls.ca, error)));
   if (tls.certificate.empty() != tls.key.empty()) {
     return InvalidArgument("push.certificate and push.key go together");
   }
-  if (tls.certificate.empty()) return context;
-  context->use_certificate_chain_file(tls.certificate, error);
-  if (error) {
-    return FailedPrecondition(
-        fmt::format("push.certificate = \"{}\": {}", tls.certificate, WhyUnusable(tls.certificate, error)));
-  }
-  context->use_private_key_file(tls.key, asio::ssl::context::pem, error);
-  if (error) return FailedPrecondition(fmt::format("push.key = \"{}\": {}", tls.key, error.message()));
+  auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_client);
+  const auto fault = [](std::string_view name, const std::string& path, const error_code& error) {
+    const std::string why = name == "key" ? error.message() : WhyUnusable(path, error);
+    return FailedPrecondition(fmt::format("push.{} = \"{}\": {}", name, path, why));
+  };
+  RETURN_IF_ERROR(PrepareTlsClient(tls, fault, context.get()));
   return context;
-}
-
-// Changes whenever one of the files may have.
-std::string FileStateOf(const PushTls& tls) {
-  std::string state;
-  for (const std::string* path : {&tls.ca, &tls.certificate, &tls.key}) {
-    struct stat info {};
-    if (path->empty() || ::stat(path->c_str(), &info) != 0) info = {};
-    state += fmt::format("{}.{}.{}.{} ", info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                         info.st_mtim.tv_nsec);
-  }
-  return state;
 }
 
 // Seconds, or a date (RFC 9110 10.2.3); 0: neither, or past.
@@ -95,95 +65,41 @@ int64_t RetryAfter(const std::string& value) {
   return std::max<int64_t>(::timegm(&date) - SystemClock().WallNs() / kNsPerSecond, 0);
 }
 
-// One exchange on a connection of its own. Each step is an asynchronous operation that this thread
-// waits for, until the deadline or `wake`.
+// One exchange on a connection of its own, until the deadline or `wake`.
 class Exchange {
  public:
   Exchange(const PushUrl& url, int64_t deadline_steady_ns, int wake)
-      : url_(url), deadline_(std::chrono::nanoseconds(deadline_steady_ns)), wake_(io_) {
+      : url_(url), connection_(url.host, url.port), wake_(connection_.io()) {
+    connection_.SetDeadline(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline_steady_ns)));
     const int own = wake < 0 ? -1 : ::dup(wake);
     if (own < 0) return;
     wake_.assign(own);
-    wake_.async_wait(asio::posix::stream_descriptor::wait_read,
-                     [this](const error_code& error) { stopped_ = !error; });
+    wake_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
+      if (!error) connection_.Stop();
+    });
   }
 
   std::optional<PostResult> Connect() {
-    tcp::resolver resolver(io_);
-    tcp::resolver::results_type found;
-    error_code error = Wait([&](auto done) {
-      resolver.async_resolve(url_.host, std::to_string(url_.port),
-                             [&found, done](const error_code& e, tcp::resolver::results_type results) {
-                               found = std::move(results);
-                               done(e);
-                             });
-    });
-    if (error) return Explain(error, kPushConnect, url_.host);
-    error = Wait([&](auto done) {
-      asio::async_connect(socket_, found,
-                          [done](const error_code& e, const tcp::endpoint&) { done(e); });
-    });
-    if (error) return Explain(error, kPushConnect, url_.Authority());
+    if (const error_code error = connection_.Resolve()) return Explain(error, kPushConnect, url_.host);
+    if (const error_code error = connection_.Connect()) return Explain(error, kPushConnect, url_.Authority());
     return std::nullopt;
   }
 
   std::optional<PostResult> Handshake(asio::ssl::context& context) {
-    tls_.emplace(socket_, context);
-    tls_->set_verify_callback(asio::ssl::host_name_verification(url_.host));
-    error_code no_address;
-    asio::ip::make_address(url_.host, no_address);
-    if (no_address && SSL_set_tlsext_host_name(tls_->native_handle(), url_.host.c_str()) != 1) {
-      return Failed(kPushTls, url_.host + ": not a name for TLS");
-    }
-    const error_code error =
-        Wait([&](auto done) { tls_->async_handshake(TlsStream::client, done); });
+    if (!connection_.UseTls(context)) return Failed(kPushTls, url_.host + ": not a name for TLS");
+    const error_code error = connection_.Handshake();
     if (!error) return std::nullopt;
-    const long verified = SSL_get_verify_result(tls_->native_handle());
-    if (!Over() && verified != X509_V_OK) {
-      return Failed(kPushTls, fmt::format("the certificate of {}: {}", url_.Authority(),
-                                          X509_verify_cert_error_string(verified)));
+    if (const char* fault = connection_.CertificateFault()) {
+      return Failed(kPushTls, fmt::format("the certificate of {}: {}", url_.Authority(), fault));
     }
     return Explain(error, kPushTls, url_.Authority());
   }
 
   PostResult Send(const Request& request) {
-    return tls_ ? SendOn(*tls_, request) : SendOn(socket_, request);
-  }
-
- private:
-  bool Over() const { return stopped_ || timed_out_; }
-
-  // Starts an operation and runs until it has ended; on an early end its socket is closed, and it
-  // still ends, with an error, before this returns.
-  template <class Start>
-  error_code Wait(Start start) {
-    std::optional<error_code> result;
-    start([&result](const error_code& error, size_t = 0) { result = error; });
-    while (!result && !Over()) {
-      if (io_.stopped()) io_.restart();
-      timed_out_ = io_.run_one_until(deadline_) == 0 && !result;
-    }
-    if (!result) {
-      error_code ignored;
-      socket_.close(ignored);
-      while (!result && io_.run_one() > 0) {
-      }
-    }
-    return result.value_or(asio::error::operation_aborted);
-  }
-
-  PostResult Explain(const error_code& error, std::string_view reason, const std::string& who) const {
-    if (stopped_) return Failed(kPushStopped, "stopped");
-    if (timed_out_) return Failed(kPushTimeout, "no answer of " + url_.Authority());
-    return Failed(reason, fmt::format("{}: {}", who, error.message()));
-  }
-
-  template <class Stream>
-  PostResult SendOn(Stream& stream, const Request& request) {
     // A receiver that refuses may answer before it has read all, and hang up.
     const error_code broken =
-        Wait([&](auto done) { http::async_write(stream, request, done); });
-    if (Over()) return Explain(broken, kPushBroken, url_.Authority());
+        connection_.Do([&](auto& stream, auto done) { http::async_write(stream, request, done); });
+    if (connection_.over()) return Explain(broken, kPushBroken, url_.Authority());
     beast::flat_buffer buffer;
     std::optional<http::response_parser<http::string_body>> parser;
     error_code error;
@@ -192,12 +108,12 @@ class Exchange {
       parser.emplace();
       parser->header_limit(kMaxHead);
       parser->body_limit(kMaxBody);
-      error = Wait([&](auto done) { http::async_read_header(stream, buffer, *parser, done); });
+      error = connection_.Do([&](auto& stream, auto done) { http::async_read_header(stream, buffer, *parser, done); });
       is_interim = parser->get().result_int() < 200 && parser->get().result() != http::status::switching_protocols;
     } while (!error && is_interim);
     if (error) {
       const error_code& cause = broken ? broken : error;
-      if (Over() || broken) return Explain(cause, kPushBroken, url_.Authority());
+      if (connection_.over() || broken) return Explain(cause, kPushBroken, url_.Authority());
       return Failed(kPushBroken, fmt::format("{} answers no HTTP, or hung up: {}", url_.Authority(),
                                              error.message()));
     }
@@ -206,9 +122,16 @@ class Exchange {
       const auto rest = buffer.cdata();
       parser->get().body().assign(static_cast<const char*>(rest.data()), rest.size());
     } else {
-      (void)Wait([&](auto done) { http::async_read(stream, buffer, *parser, done); });
+      (void)connection_.Do([&](auto& stream, auto done) { http::async_read(stream, buffer, *parser, done); });
     }
     return Answer(parser->get());
+  }
+
+ private:
+  PostResult Explain(const error_code& error, std::string_view reason, const std::string& who) const {
+    if (connection_.stopped()) return Failed(kPushStopped, "stopped");
+    if (connection_.timed_out()) return Failed(kPushTimeout, "no answer of " + url_.Authority());
+    return Failed(reason, fmt::format("{}: {}", who, error.message()));
   }
 
   PostResult Answer(const http::response<http::string_body>& answer) const {
@@ -229,13 +152,8 @@ class Exchange {
   }
 
   const PushUrl& url_;
-  const std::chrono::steady_clock::time_point deadline_;
-  bool stopped_ = false;
-  bool timed_out_ = false;
-  asio::io_context io_;
+  HttpConnection connection_;
   asio::posix::stream_descriptor wake_;
-  tcp::socket socket_{io_};
-  std::optional<TlsStream> tls_;
 };
 
 Request MakeRequest(const PushUrl& url, std::string_view headers, std::string_view body) {
@@ -257,17 +175,17 @@ Request MakeRequest(const PushUrl& url, std::string_view headers, std::string_vi
 
 struct HttpPoster::Impl {
   PushTls tls;
-  std::string file_state;
+  std::string stamp;
   std::unique_ptr<asio::ssl::context> context;
 
   // Made anew when the files have changed.
   Status Prepare() {
-    std::string now = FileStateOf(tls);
-    if (context != nullptr && now == file_state) return Status::Ok();
+    std::string now = TlsFilesStamp({tls.certificate, tls.key, tls.ca});
+    if (context != nullptr && now == stamp) return Status::Ok();
     auto made = MakeContext(tls);
     if (!made.ok()) return made.status();
     context = std::move(made).value();
-    file_state = std::move(now);
+    stamp = std::move(now);
     return Status::Ok();
   }
 };
