@@ -32,12 +32,8 @@ void SetHealthy(grpc::Server& server);
 using Services = std::vector<std::unique_ptr<grpc::Service>>;
 Services AddServices(Context& context, grpc::ServerBuilder& builder);
 
-// In advice_watch.cc, whose stream has the same messages.
+// In watch_calls.cc, whose stream has the same messages.
 Status GetAdvice(const RpcDeps& deps, const Peer& peer, const v1::GetAdviceRequest& request, v1::GetAdviceResponse* out);
-
-// Of WatchSession and WatchAdvice.
-inline constexpr uint64_t kDefaultWatchMs = 1000;
-Status CheckWatchInterval(uint64_t interval_ms);
 
 // Streaming calls; each object lives until gRPC is done with it.
 template <class Message, class Request>

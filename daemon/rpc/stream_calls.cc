@@ -1,4 +1,4 @@
-// Two of the streaming calls: a session's progress and live samples. The third is in fetch_call.cc.
+// StreamSamples: live samples.
 #include <algorithm>
 #include <charconv>
 #include <unordered_map>
@@ -24,76 +24,6 @@ constexpr uint64_t kBytesOfSample = 96;
 // What a series costs: its place in known_, and once its description in a message.
 constexpr uint64_t kBytesOfSeries = 64;
 constexpr uint64_t kSeriesAtOnce = 256;
-
-class Watch final : public StrandWriter<v1::Session> {
- public:
-  Watch(Context& context, const Peer& peer, const v1::WatchSessionRequest& request, Memory memory)
-      : StrandWriter(context.deps.control, std::move(memory)),
-        context_(context),
-        peer_(peer),
-        id_(request.session_id()),
-        interval_ms_(request.has_interval_ms() ? request.interval_ms() : kDefaultWatchMs) {
-    Begin();
-  }
-
- private:
-  void OnReady() override {
-    if (Status valid = CheckWatchInterval(interval_ms_); !valid.ok()) {
-      End(ToGrpc(valid));
-      return;
-    }
-    if (watch_ == 0) {
-      watch_ = context_.deps.watches.Add(id_, [this] { Show(); });
-      timer_ = std::make_unique<Timer>(control());
-      Show();
-      return;
-    }
-    if (last_) {
-      End(grpc::Status::OK);
-      return;
-    }
-    if (again_) {
-      Show();
-    } else {
-      timer_->After(static_cast<int64_t>(interval_ms_) * kNsPerMs, [this] { Show(); });
-    }
-  }
-
-  void Show() {
-    if (!idle()) {
-      again_ = true;
-      return;
-    }
-    again_ = false;
-    Result<v1::Session> session = context_.deps.records.Get(peer_, id_);
-    if (!session.ok()) {
-      End(ToGrpc(session.status()));
-      return;
-    }
-    // As an object and in its serialised form, until the client has taken it.
-    const uint64_t bytes = session->SpaceUsedLong() + session->ByteSizeLong();
-    if (!GrowForMessage(bytes).ok()) {
-      timer_->After(static_cast<int64_t>(interval_ms_) * kNsPerMs, [this] { Show(); });
-      return;
-    }
-    last_ = IsFinished(*session);
-    Send(std::move(session).value());
-  }
-
-  void OnClosed() override {
-    timer_.reset();
-    if (watch_ != 0) context_.deps.watches.Remove(watch_);
-  }
-
-  Context& context_;
-  const Peer peer_;
-  const std::string id_;
-  const uint64_t interval_ms_;
-  uint64_t watch_ = 0;
-  bool again_ = false;
-  bool last_ = false;
-  std::unique_ptr<Timer> timer_;
-};
 
 class SampleStream final : public StrandWriter<v1::SampleChunk> {
  public:
@@ -261,18 +191,6 @@ class SampleStream final : public StrandWriter<v1::SampleChunk> {
 };
 
 }  // namespace
-
-Status CheckWatchInterval(uint64_t interval_ms) {
-  if (interval_ms >= 100 && interval_ms <= 60000) return {};
-  return {StatusCode::kInvalidArgument,
-          Problem{.field = "interval_ms", .value = std::to_string(interval_ms), .text = "must be 100ms..60s"}};
-}
-
-grpc::ServerWriteReactor<v1::Session>* NewWatch(Context& context, const Peer& peer,
-                                                const v1::WatchSessionRequest& request,
-                                                Memory memory) {
-  return new Watch(context, peer, request, std::move(memory));
-}
 
 grpc::ServerWriteReactor<v1::SampleChunk>* NewSampleStream(
     Context& context, const Peer& peer, const v1::StreamSamplesRequest& request, Memory memory) {
