@@ -31,14 +31,6 @@ class Ids {
   const ActivityNameTable& table_;
 };
 
-constexpr ActivityFileId FileOfRecord(const attach::KernelRecord*) { return ActivityFileId::kKernel; }
-constexpr ActivityFileId FileOfRecord(const attach::CommunicationRecord*) {
-  return ActivityFileId::kCommunication;
-}
-constexpr ActivityFileId FileOfRecord(const attach::ApiRecord*) { return ActivityFileId::kApi; }
-constexpr ActivityFileId FileOfRecord(const attach::MarkerRecord*) { return ActivityFileId::kMarker; }
-constexpr ActivityFileId FileOfRecord(const attach::MemoryRecord*) { return ActivityFileId::kMemory; }
-
 StoredKernel Stored(const attach::KernelRecord& r, int64_t start, uint32_t process, const Ids& id) {
   return {start,    DurationOf(r), r.correlation, r.stream,
           id(r.name), id(r.type), r.thread, process, r.device, r.logical_device};
@@ -62,61 +54,36 @@ StoredMemory Stored(const attach::MemoryRecord& r, int64_t start, uint32_t proce
           r.operation, r.is_async, r.detail, r.device, r.logical_device};
 }
 
-// The kind of a record's file that its type is of; nothing: of none, or of any.
+// By file.
+constexpr std::array<ActivityType, kActivityFiles> kTypes = {ActivityType::kKernel, ActivityType::kCommunication, ActivityType::kApi,
+                                                             ActivityType::kMarker, ActivityType::kMemory};
+// The file of records of this type; nothing: of none, or of any.
 std::optional<ActivityFileId> FileOfType(uint16_t type) {
-  switch (static_cast<ActivityType>(type)) {
-    case ActivityType::kKernel:
-      return ActivityFileId::kKernel;
-    case ActivityType::kCommunication:
-      return ActivityFileId::kCommunication;
-    case ActivityType::kApi:
-      return ActivityFileId::kApi;
-    case ActivityType::kMarker:
-      return ActivityFileId::kMarker;
-    case ActivityType::kMemory:
-      return ActivityFileId::kMemory;
-    default:
-      return std::nullopt;
-  }
+  const auto* found = std::ranges::find(kTypes, static_cast<ActivityType>(type));
+  if (found == kTypes.end()) return std::nullopt;
+  return static_cast<ActivityFileId>(found - kTypes.begin());
 }
 
-// Of calls; kUnknown for what is none.
-attach::ApiLevel LevelOfKind(attach::CollectKind kind) {
-  switch (kind) {
-    case attach::CollectKind::kAclApi:
-      return attach::ApiLevel::kAcl;
-    case attach::CollectKind::kNodeApi:
-      return attach::ApiLevel::kNode;
-    case attach::CollectKind::kRuntimeApi:
-      return attach::ApiLevel::kRuntime;
-    default:
-      return attach::ApiLevel::kUnknown;
-  }
-}
+// By kind; the level of calls.
+struct KindRecords {
+  ActivityFileId file;
+  attach::ApiLevel level = attach::ApiLevel::kUnknown;
+};
+constexpr auto kKinds = std::to_array<KindRecords>({{ActivityFileId::kKernel},
+                                                    {ActivityFileId::kCommunication},
+                                                    {ActivityFileId::kApi, attach::ApiLevel::kAcl},
+                                                    {ActivityFileId::kApi, attach::ApiLevel::kNode},
+                                                    {ActivityFileId::kApi, attach::ApiLevel::kRuntime},
+                                                    {ActivityFileId::kMarker},
+                                                    {ActivityFileId::kMemory}});
+static_assert(kKinds.size() == attach::kCollectKindWords.size());
+constexpr const KindRecords& RecordsOf(attach::CollectKind kind) { return kKinds.at(static_cast<size_t>(kind)); }
 
 }  // namespace
 
-ActivityFileId FileOfKind(attach::CollectKind kind) {
-  switch (kind) {
-    case attach::CollectKind::kKernel:
-      return ActivityFileId::kKernel;
-    case attach::CollectKind::kCommunication:
-      return ActivityFileId::kCommunication;
-    case attach::CollectKind::kMarker:
-      return ActivityFileId::kMarker;
-    case attach::CollectKind::kMemory:
-      return ActivityFileId::kMemory;
-    case attach::CollectKind::kAclApi:
-    case attach::CollectKind::kNodeApi:
-    case attach::CollectKind::kRuntimeApi:
-      break;
-  }
-  return ActivityFileId::kApi;
-}
-
 std::set<ActivityFileId> FilesOfKinds(attach::CollectKinds kinds) {
   std::set<ActivityFileId> files;
-  kinds.ForEach([&files](attach::CollectKind kind) { files.insert(FileOfKind(kind)); });
+  kinds.ForEach([&files](attach::CollectKind kind) { files.insert(RecordsOf(kind).file); });
   return files;
 }
 
@@ -181,10 +148,10 @@ SessionActivity::SessionActivity(std::shared_ptr<WriterSession> dump, attach::Co
                                  std::shared_ptr<UserMemory> memory_or_null, uint32_t uid)
     : dump_(std::move(dump)), start_raw_ns_(start_raw_ns), names_(std::move(memory_or_null), uid) {
   kinds.ForEach([this](attach::CollectKind kind) {
-    const ActivityFileId file = FileOfKind(kind);
+    const ActivityFileId file = RecordsOf(kind).file;
     wanted_[static_cast<size_t>(file)] = true;
     if (file != ActivityFileId::kApi) return;
-    levels_[static_cast<size_t>(LevelOfKind(kind))] = true;
+    levels_[static_cast<size_t>(RecordsOf(kind).level)] = true;
     levels_[static_cast<size_t>(attach::ApiLevel::kUnknown)] = true;
   });
 }
@@ -200,7 +167,7 @@ HostFileBuffer& SessionActivity::BufferOf(ActivityFileId file) {
 template <class Record>
 void SessionActivity::TakeFrame(const ActivityBatch& batch, const ActivityFrame& frame) {
   const std::span<const Record> records = frame.As<Record>();
-  const ActivityFileId file = FileOfRecord(records.data());
+  const ActivityFileId file = *FileOfType(static_cast<uint16_t>(frame.type));
   if (!wanted_[static_cast<size_t>(file)]) return;
   const int64_t from_ns = StartOf(batch.pid);
   const bool is_within = frame.base_ns >= from_ns && frame.base_ns <= end_raw_ns_ - int64_t{UINT32_MAX};  // all of its records
@@ -344,7 +311,7 @@ void SessionActivity::EndBusy(Ring& ring, int64_t now_raw_ns) {
 
 int64_t SessionActivity::AddMissing(const MissingTime& missing) {
   std::optional<ActivityFileId> file;
-  if (missing.kind) file = FileOfKind(*missing.kind);
+  if (missing.kind) file = RecordsOf(*missing.kind).file;
   if (file && !wanted_[static_cast<size_t>(*file)]) return 0;
   const int64_t from = std::max(missing.from_ns, start_raw_ns_);
   const int64_t to = std::min(missing.to_ns, end_raw_ns_);

@@ -69,8 +69,7 @@ class SessionNames {
   HeldMemory held_;
 };
 
-// Where records of a kind go.
-ActivityFileId FileOfKind(attach::CollectKind kind);
+// Where records of these kinds go.
 std::set<ActivityFileId> FilesOfKinds(attach::CollectKinds kinds);
 
 class SessionActivity {
