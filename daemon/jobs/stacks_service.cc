@@ -147,26 +147,23 @@ void StacksService::Ask(const std::shared_ptr<Look>& look, LookedAt* process) {
 void StacksService::OnReport(uint64_t attach_id, const attach::StacksReport& report_untrusted) {
   DCHECK_ON(deps_.control);
   const auto found = questions_.find(attach_id);
-  if (found == questions_.end() || found->second.seq != report_untrusted.seq) return;
-  const Question question = std::move(found->second);
+  if (found != questions_.end() && found->second.seq == report_untrusted.seq) Settle(found, report_untrusted);
+}
+
+void StacksService::OnClosed(uint64_t attach_id) {
+  if (const auto found = questions_.find(attach_id); found != questions_.end()) Settle(found, std::nullopt);
+}
+
+void StacksService::Settle(Questions::iterator found, const std::optional<attach::StacksReport>& report) {
+  const auto [attach_id, question] = std::move(*found);
   questions_.erase(found);
   for (const std::weak_ptr<Look>& weak : question.looks) {
     const auto look = weak.lock();
     if (look == nullptr || look->out == nullptr) continue;
     for (LookedAt& one : look->processes) {
-      if (one.process.attach_id == attach_id) one.report = report_untrusted;
+      if (one.process.attach_id == attach_id) one.report = report;
     }
     Answered(look);
-  }
-}
-
-void StacksService::OnClosed(uint64_t attach_id) {
-  const auto found = questions_.find(attach_id);
-  if (found == questions_.end()) return;
-  const Question question = std::move(found->second);
-  questions_.erase(found);
-  for (const std::weak_ptr<Look>& weak : question.looks) {
-    if (const auto look = weak.lock(); look != nullptr && look->out != nullptr) Answered(look);
   }
 }
 

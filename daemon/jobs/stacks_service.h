@@ -70,15 +70,18 @@ class StacksService {
     uint64_t seq = 0;
     std::vector<std::weak_ptr<Look>> looks;
   };
+  using Questions = std::map<uint64_t, Question>;  // by attach_id
 
   Result<std::shared_ptr<Look>> Begin(const Peer& peer, const v1::GetStacksRequest& request);
   void Ask(const std::shared_ptr<Look>& look, LookedAt* process);
+  // The process has answered, or (no report) will not any more.
+  void Settle(Questions::iterator question, const std::optional<attach::StacksReport>& report);
   void Answered(const std::shared_ptr<Look>& look);
   void Finish(const std::shared_ptr<Look>& look);
 
   Deps deps_;
   std::list<std::shared_ptr<Look>> looks_;
-  std::map<uint64_t, Question> questions_;  // by attach_id
+  Questions questions_;
   uint64_t next_seq_ = 1;
 };
 

@@ -31,6 +31,12 @@ Problem Invalid(std::string field, std::string value, std::string text) {
   return {.kind = Problem::Kind::kInvalid, .field = std::move(field), .value = std::move(value), .text = std::move(text)};
 }
 
+// `key`: device and channel.
+Problem Denied(const std::pair<int, uint32_t>& key, std::string_view why) {
+  return {.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
+          .text = fmt::format("of device {} {}", key.first, why)};
+}
+
 Problem NoSuchChannel(uint32_t channel, const DeviceInfo& device) {
   constexpr size_t kMaxListed = 32;
   const std::span<const uint32_t> all = device.channels;
@@ -89,15 +95,12 @@ Status ChannelReleases::MayRelease(const Peer& peer, const std::vector<Key>& key
   for (const Key& key : keys) {
     auto found = released_.find(key);
     if (found != released_.end() && !peer.Owns(found->second.uid)) {
-      problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
-                          .text = fmt::format("of device {} is {}", key.first, WhyOf(found->second))});
+      problems.push_back(Denied(key, "is " + WhyOf(found->second)));
     }
     for (const std::string& session : deps_.arbiter.SessionsOn(key.first, key.second)) {
       const std::optional<uint32_t> uid = deps_.uid_of_session(session);
       if (!uid || peer.Owns(*uid)) continue;
-      problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
-                          .text = fmt::format("of device {} is used by a session of another user; only an administrator "
-                                              "can release it now", key.first)});
+      problems.push_back(Denied(key, "is used by a session of another user; only an administrator can release it now"));
       break;  // of one channel that is one reason, however many sessions it has
     }
   }
@@ -172,8 +175,7 @@ Status ChannelReleases::Acquire(const Peer& peer, const v1::AcquireChannelsReque
   for (const Key& key : *keys) {
     auto found = released_.find(key);
     if (found == released_.end() || peer.Owns(found->second.uid) || !named) continue;
-    problems.push_back({.kind = Problem::Kind::kDenied, .field = "channels", .value = std::to_string(key.second),
-                        .text = fmt::format("of device {} was released by uid {}", key.first, found->second.uid)});
+    problems.push_back(Denied(key, fmt::format("was released by uid {}", found->second.uid)));
   }
   if (!problems.empty()) return {StatusCode::kPermissionDenied, std::move(problems)};
   for (const Key& key : *keys) {
