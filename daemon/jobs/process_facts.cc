@@ -136,12 +136,17 @@ void ReadCgroupPath(std::string_view path, CgroupFacts* facts) {
   }
 }
 
-// Field 22 of /proc/PID/stat. The name in parentheses may hold anything; what follows the last one is
-// plain.
+// Of /proc/PID/stat, from field 3 on: the name in parentheses may hold anything; what follows the last one is plain. Empty:
+// there is no name.
+std::string_view BehindName(std::string_view stat) {
+  const size_t end = stat.rfind(')');
+  return end == std::string_view::npos ? std::string_view() : stat.substr(end + 1);
+}
+
+// Field 22.
 Result<uint64_t> StartTicks(std::string_view stat) {
-  size_t end = stat.rfind(')');
-  if (end == std::string_view::npos) return Internal("stat of a process without its name");
-  std::string_view rest = stat.substr(end + 1);
+  std::string_view rest = BehindName(stat);
+  if (rest.empty()) return Internal("stat of a process without its name");
   std::string_view state = NextToken(&rest);
   if (state == "Z" || state == "X") return NotFound("the process has ended");
   std::string_view token;
@@ -320,13 +325,8 @@ std::vector<uint32_t> ReadGroups(const RootedFs& proc, pid_t pid) {
 }
 
 char ReadState(const RootedFs& proc, pid_t pid) {
-  std::array<char, 4096> buffer;
-  Result<size_t> size = proc.ReadInto(fmt::format("{}/stat", pid), buffer);
-  if (!size.ok()) return 0;
-  std::string_view rest(buffer.data(), *size);
-  const size_t end = rest.rfind(')');
-  if (end == std::string_view::npos) return 0;
-  rest.remove_prefix(end + 1);
+  const std::string stat = ReadUpTo(proc, fmt::format("{}/stat", pid), kMaxStat);
+  std::string_view rest = BehindName(stat);
   const std::string_view state = NextToken(&rest);
   return state.size() == 1 ? state.front() : '\0';
 }

@@ -110,25 +110,14 @@ Result<CertificateFacts> FactsOf(const X509* certificate) {
   return facts;
 }
 
-std::optional<passwd> Account(const std::string& name, std::vector<char>* buffer) {
+// By number, or by name where there is none.
+std::optional<passwd> Account(const std::optional<uint32_t>& uid, const std::string& name, std::vector<char>* buffer) {
   buffer->resize(1 << 16);
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwnam_r(name.c_str(), &entry, buffer->data(), buffer->size(), &found) != 0 ||
-      found == nullptr) {
-    return std::nullopt;
-  }
-  return entry;
-}
-
-std::optional<passwd> Account(uint32_t uid, std::vector<char>* buffer) {
-  buffer->resize(1 << 16);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (::getpwuid_r(uid, &entry, buffer->data(), buffer->size(), &found) != 0 || found == nullptr) {
-    return std::nullopt;
-  }
-  return entry;
+  const int error = uid ? ::getpwuid_r(*uid, &entry, buffer->data(), buffer->size(), &found)
+                        : ::getpwnam_r(name.c_str(), &entry, buffer->data(), buffer->size(), &found);
+  return error != 0 || found == nullptr ? std::nullopt : std::optional(entry);
 }
 
 std::vector<uint32_t> GroupsOf(const passwd& account) {
@@ -142,14 +131,13 @@ std::vector<uint32_t> GroupsOf(const passwd& account) {
 Result<LocalUser> ResolveUser(const std::string& text) {
   LocalUser user;
   std::vector<char> buffer;
-  uint32_t uid = 0;
-  bool is_number = ParseNumber(text, &uid);
-  std::optional<passwd> account = is_number ? Account(uid, &buffer) : Account(text, &buffer);
-  if (account) {
+  std::optional<uint32_t> uid;
+  if (uint32_t number = 0; ParseNumber(text, &number)) uid = number;
+  if (const std::optional<passwd> account = Account(uid, text, &buffer)) {
     user = {account->pw_uid, account->pw_gid, GroupsOf(*account)};
-  } else if (is_number && uid != UINT32_MAX) {
+  } else if (uid && *uid != UINT32_MAX) {
     // No account: the private group Debian would give it, and no others.
-    user = {uid, uid, {}};
+    user = {*uid, *uid, {}};
   } else {
     return NotFound(fmt::format("unknown user \"{}\"", AsciiOnly(text)));
   }
