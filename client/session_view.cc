@@ -121,11 +121,6 @@ Cell DroppedCell(uint64_t records, uint64_t bytes) {
 
 }  // namespace
 
-bool IsFinal(v1::Session::State state) {
-  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED ||
-         state == v1::Session::STATE_INTERRUPTED;
-}
-
 int ExitForEnded(const v1::Session& session) {
   bool bad = session.status().state() == v1::Session::STATE_FAILED || session.status().state() == v1::Session::STATE_INTERRUPTED;
   return bad ? kExitPartial : kExitOk;

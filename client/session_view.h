@@ -7,10 +7,9 @@
 
 #include "client/context.h"
 #include "client/render.h"
+#include "proto/session_state.h"
 
 namespace profd::client {
-
-bool IsFinal(v1::Session::State state);
 
 // Exit code for a session that ended: kExitPartial for failed and interrupted ones.
 int ExitForEnded(const v1::Session& session);

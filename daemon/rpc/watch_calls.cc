@@ -89,7 +89,7 @@ class SessionWatch final : public WatchWriter<v1::Session> {
   void Watch() override { watch_ = context_.deps.watches.Add(id_, [this] { Show(); }); }
   void Unwatch() override { context_.deps.watches.Remove(watch_); }
   Result<v1::Session> State() const override { return context_.deps.records.Get(peer_, id_); }
-  bool IsLast(const v1::Session& session) const override { return IsFinished(session); }
+  bool IsLast(const v1::Session& session) const override { return IsFinal(session); }
 
   const std::string id_;
   uint64_t watch_ = 0;

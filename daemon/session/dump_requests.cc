@@ -57,7 +57,7 @@ Result<std::vector<std::string>> DumpRequests::DumpsOf(const Peer& peer, const s
   Result<v1::Session> session = records_.Get(peer, id_untrusted);
   if (!session.ok()) return session.status();
   if (!peer.Owns(session->owner().uid())) return PermissionDenied("role viewer may not fetch dumps");
-  if (!IsFinished(*session)) {
+  if (!IsFinal(*session)) {
     return FailedPrecondition("the session is still running; stop it first");
   }
   std::vector<std::string> names;

@@ -85,7 +85,7 @@ void ScheduledRecording::Look(const Key& key, Job* job) {
   const SamplingRule* rule = RuleOf(key.second);
   if (!job->session.empty()) {
     Result<v1::Session> session = deps_.records.Get(Peer::Daemon(), job->session);
-    if (session.ok() && !IsFinished(*session)) return;
+    if (session.ok() && !IsFinal(*session)) return;
     if (!session.ok() || session->status().state() != v1::Session::STATE_DONE) ++state_->counts.failed;
     Finish(key, job);
     return;
@@ -174,7 +174,7 @@ void ScheduledRecording::Evict(const Key& key) {
   std::vector<v1::Session> recordings;
   const v1::ListSessionsResponse listed = deps_.records.List(Peer::Daemon(), request);
   for (const v1::Session& session : listed.sessions()) {
-    if (IsSampling(session, key.first) && IsFinished(session)) recordings.push_back(session);
+    if (IsSampling(session, key.first) && IsFinal(session)) recordings.push_back(session);
   }
   std::ranges::sort(recordings, [](const v1::Session& a, const v1::Session& b) {
     return a.status().started_ns() > b.status().started_ns();

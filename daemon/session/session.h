@@ -106,7 +106,7 @@ class Session final : public std::enable_shared_from_this<Session>, private Sess
   const Owner& owner() const { return owner_; }
   const SessionPlan& plan() const { return plan_; }
   v1::Session::State state() const override { return state_; }
-  bool finished() const { return IsOver(state_); }
+  bool finished() const { return IsFinal(state_); }
   void Fill(v1::Session* out) const;
 
   const v1::SessionSpec& spec() const { return spec_; }

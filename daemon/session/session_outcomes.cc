@@ -53,7 +53,7 @@ std::vector<std::string> SessionProcesses::Served() const {
 
 SessionProcesses::ProcessReports SessionProcesses::Reports(v1::Session::State state) const {
   ProcessReports seen;
-  seen.over = IsOver(state);
+  seen.over = IsFinal(state);
   const bool here = job_ != nullptr && job_->CountingProcess() != nullptr;
   seen.served = here && !seen.over;
   const bool has_marks = marks_ != nullptr && marks_->written() > 0;

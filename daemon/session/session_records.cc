@@ -196,7 +196,7 @@ v1::ListSessionsResponse SessionRecords::List(const Peer& peer, const v1::ListSe
   v1::ListSessionsResponse response;
   for (const SessionRecord* record : records) {
     v1::Session view = View(*record);
-    if (request_untrusted.active_only() && IsFinished(view)) continue;
+    if (request_untrusted.active_only() && IsFinal(view)) continue;
     if (!request_untrusted.job_id().empty() && view.spec().target().job_id() != request_untrusted.job_id()) {
       continue;
     }

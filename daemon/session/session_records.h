@@ -26,11 +26,6 @@ namespace profd {
 class SelfMetrics;
 class SessionStateFile;
 
-// Nothing about the session will change any more.
-inline bool IsFinished(const v1::Session& session) {
-  return IsOver(session.status().state());
-}
-
 struct SessionRecord {
   uint32_t uid = 0;
   uint64_t order = 0;  // later sessions have higher ones

@@ -13,12 +13,9 @@
 #include "daemon/node/node_access.h"
 #include "daemon/session/peer.h"
 #include "profd/v1/profd.pb.h"
+#include "proto/session_state.h"
 
 namespace profd {
-
-inline bool IsOver(v1::Session::State state) {
-  return state == v1::Session::STATE_DONE || state == v1::Session::STATE_FAILED || state == v1::Session::STATE_INTERRUPTED;
-}
 
 inline constexpr uint32_t kDefaultPriority = 5;
 inline constexpr uint32_t kMaxPriority = 9;
