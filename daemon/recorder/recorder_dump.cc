@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/recorder/flight_recorder.h"
+#include "daemon/session/outcome_counts.h"
 #include "daemon/session/session_recovered.h"
 #include "profd/v1/profd.pb.h"
 
@@ -350,18 +351,8 @@ v1::Session RecorderDump::View() const {
     outcome.set_result(part.feeds.empty() ? v1::Outcome::RESULT_UNSUPPORTED : v1::Outcome::RESULT_FINISHED);
     outcome.set_detail(part.problem);
     if (part.hz > 0) outcome.set_hz(part.hz);
-    for (const DumpFeed* feed : part.feeds) {
-      const FeedCounters& counters = feed->counters();
-      outcome.set_records(outcome.records() + counters.records.load());
-      outcome.set_bytes(outcome.bytes() + counters.bytes.load());
-      const LossLedger::Amount lost = feed->losses().Total();
-      outcome.set_dropped_records(outcome.dropped_records() + lost.records);
-      outcome.set_dropped_bytes(outcome.dropped_bytes() + lost.bytes);
-      if (feed->rebased()) outcome.set_rebased(true);
-    }
-    view.set_records(view.records() + outcome.records());
-    view.set_dropped_records(view.dropped_records() + outcome.dropped_records());
-    view.set_dropped_bytes(view.dropped_bytes() + outcome.dropped_bytes());
+    for (const DumpFeed* feed : part.feeds) AddRecordsOf(*feed, &outcome);
+    AddRecordsOf(outcome, &view);
   }
   AddActivityOutcomes(&view);
   FillProcesses(processes_, &view);
@@ -376,14 +367,10 @@ void RecorderDump::AddActivityOutcomes(v1::SessionStatus* view) const {
     v1::Outcome& outcome = *view->add_outcomes();
     outcome.set_collector(std::string(FileOf(file).collector));
     outcome.set_result(v1::Outcome::RESULT_FINISHED);
-    outcome.set_records(count.records);
+    AddRecords(count.records, count.lost, &outcome);
     outcome.set_bytes(count.bytes);
-    outcome.set_dropped_records(count.lost.records);
-    outcome.set_dropped_bytes(count.lost.bytes);
     outcome.set_detail(activity_->BusyText());
-    view->set_records(view->records() + count.records);
-    view->set_dropped_records(view->dropped_records() + count.lost.records);
-    view->set_dropped_bytes(view->dropped_bytes() + count.lost.bytes);
+    AddRecordsOf(outcome, view);
   }
 }
 

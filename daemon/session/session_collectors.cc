@@ -7,6 +7,7 @@
 #include <map>
 
 #include "daemon/session/option_plan.h"
+#include "daemon/session/outcome_counts.h"
 #include "daemon/session/session_poll_sink.h"
 #include "proto/enum_word/enum_word.h"
 
@@ -240,9 +241,7 @@ void SessionCollectors::Fill(bool finished, v1::SessionStatus* out) const {
     v1::Outcome& outcome = *out->add_outcomes();
     FillRow(row, &outcome);
     if (finished && outcome.result() == v1::Outcome::RESULT_RUNNING) outcome.set_result(v1::Outcome::RESULT_FINISHED);
-    out->set_records(out->records() + outcome.records());
-    out->set_dropped_records(out->dropped_records() + outcome.dropped_records());
-    out->set_dropped_bytes(out->dropped_bytes() + outcome.dropped_bytes());
+    AddRecordsOf(outcome, out);
   }
 }
 
@@ -255,22 +254,8 @@ void SessionCollectors::FillRow(const Row& row, v1::Outcome* out) const {
   out->set_holder(answer.holder);
   if (answer.hz > 0) out->set_hz(answer.hz);
   out->set_garbage_bytes(answer.garbage_bytes);
-  uint64_t records = 0, bytes = 0, dropped_records = 0, dropped_bytes = 0;
-  for (const DumpFeed* feed : row.feeds) {
-    const FeedCounters& counters = feed->counters();
-    records += counters.records.load(std::memory_order_relaxed);
-    bytes += counters.bytes.load(std::memory_order_relaxed);
-    const LossLedger::Amount lost = feed->losses().Total();
-    dropped_records += lost.records;
-    dropped_bytes += lost.bytes;
-    if (feed->thinned()) out->set_thinned(true);
-    if (feed->rebased()) out->set_rebased(true);
-  }
-  if (dump_ == nullptr && row.sink != nullptr) records = row.sink->readings();
-  out->set_records(records);
-  out->set_bytes(bytes);
-  out->set_dropped_records(dropped_records);
-  out->set_dropped_bytes(dropped_bytes);
+  for (const DumpFeed* feed : row.feeds) AddRecordsOf(*feed, out);
+  if (dump_ == nullptr && row.sink != nullptr) out->set_records(row.sink->readings());
 }
 
 std::function<void(Manifest&)> SessionCollectors::Outcomes() const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "daemon/session/option_plan.h"
+#include "daemon/session/outcome_counts.h"
 #include "daemon/session/session_files.h"
 #include "daemon/session/session_processes.h"
 
@@ -90,9 +91,7 @@ void SessionProcesses::FillOptions(v1::SessionStatus* out) const {
   // All that the processes' profilers recorded, once.
   for (size_t i = 0; activity_ != nullptr && i < kActivityFiles; ++i) {
     const SessionActivity::Count count = activity_->CountOf(static_cast<ActivityFileId>(i));
-    out->set_records(out->records() + count.records);
-    out->set_dropped_records(out->dropped_records() + count.lost.records);
-    out->set_dropped_bytes(out->dropped_bytes() + count.lost.bytes);
+    AddRecords(count.records, count.lost, out);
   }
 }
 
@@ -138,10 +137,8 @@ void SessionProcesses::Count(const std::string& option, const ProcessReports& se
   if (activity_ != nullptr) {
     for (ActivityFileId file : FilesOfKinds(plan_.collect.at(option))) {
       const SessionActivity::Count count = activity_->CountOf(file);
-      out->set_records(out->records() + count.records);
+      AddRecords(count.records, count.lost, out);
       out->set_bytes(out->bytes() + count.bytes);
-      out->set_dropped_records(out->dropped_records() + count.lost.records);
-      out->set_dropped_bytes(out->dropped_bytes() + count.lost.bytes);
     }
   }
   if (files_ != nullptr) AddFiles(files_->results(), out);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "daemon/session/outcome_counts.h"
 
 namespace profd {
 namespace {
@@ -45,10 +46,8 @@ void AddOutcome(const v1::Outcome& past, v1::SessionStatus* into) {
     *into->add_outcomes() = past;
     return;
   }
-  row->set_records(row->records() + past.records());
+  AddRecords(past.records(), {past.dropped_records(), past.dropped_bytes()}, &*row);
   row->set_bytes(row->bytes() + past.bytes());
-  row->set_dropped_records(row->dropped_records() + past.dropped_records());
-  row->set_dropped_bytes(row->dropped_bytes() + past.dropped_bytes());
   row->set_garbage_bytes(row->garbage_bytes() + past.garbage_bytes());
   if (past.thinned()) row->set_thinned(true);
   if (past.rebased()) row->set_rebased(true);
