@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/host_port.h"
 #include "base/text.h"
 #include "client/environment_variable.h"
 #include "client/serve/web_server.h"
@@ -17,23 +18,14 @@ constexpr size_t kMostName = 200;
 
 // Of "host", "host:port", "[::1]:port".
 bool ParseHost(std::string_view text, ClickHouseUrl* url) {
-  std::string_view port;
-  if (text.starts_with('[')) {
-    const size_t end = text.find(']');
-    if (end == std::string_view::npos) return false;
-    url->host = std::string(text.substr(1, end - 1));
-    const std::string_view rest = text.substr(end + 1);
-    if (!rest.empty() && rest.front() != ':') return false;
-    if (!rest.empty()) port = rest.substr(1);
-  } else {
-    const size_t colon = std::min(text.find(':'), text.size());
-    url->host = std::string(text.substr(0, colon));
-    if (colon < text.size()) port = text.substr(colon + 1);
-  }
+  const std::optional<HostPort> split = SplitHostPort(text);
+  if (!split) return false;
+  url->host = split->host;
   url->port = url->tls ? kClickHouseTlsPort : kClickHousePort;
-  const bool has_port = text.ends_with(':') || !port.empty();
+  const std::string_view port = split->port;
   const bool plain = std::ranges::all_of(url->host, [](unsigned char c) { return c > ' ' && c < 0x7F; });
-  return plain && !url->host.empty() && (!has_port || (ParseNumber(port, &url->port) && url->port != 0));
+  return plain && !url->host.empty() &&
+         (port.empty() || (port.front() == ':' && ParseNumber(port.substr(1), &url->port) && url->port != 0));
 }
 
 }  // namespace

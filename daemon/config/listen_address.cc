@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/host_port.h"
 #include "base/text.h"
 
 namespace profd {
@@ -27,15 +28,14 @@ bool IsHost(const std::string& host, bool bracketed) {
 }  // namespace
 
 ListenFault FaultOfListen(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return ListenFault::kShape;
-  std::string host = text.substr(0, colon);
-  const bool bracketed = host.size() > 2 && host.starts_with('[') && host.ends_with(']');
-  if (bracketed) host = host.substr(1, host.size() - 2);
-  if (!bracketed && host.find_first_of(":[]") != std::string::npos) return ListenFault::kShape;
+  const std::optional<HostPort> split = SplitHostPort(text);
+  if (!split || split->host.empty() || !split->port.starts_with(':')) return ListenFault::kShape;
+  // An address of IPv6 needs its brackets.
+  const bool is_plain = split->host.find_first_of("[]") == std::string_view::npos && split->port.rfind(':') == 0;
+  if (!split->bracketed && !is_plain) return ListenFault::kShape;
   uint16_t port = 0;
-  if (!ParseNumber(std::string_view(text).substr(colon + 1), &port)) return ListenFault::kPort;
-  return IsHost(host, bracketed) ? ListenFault::kNone : ListenFault::kHost;
+  if (!ParseNumber(split->port.substr(1), &port)) return ListenFault::kPort;
+  return IsHost(std::string(split->host), split->bracketed) ? ListenFault::kNone : ListenFault::kHost;
 }
 
 void CheckListen(std::string_view key, const std::string& text, ListenFault fault, int usual_port,

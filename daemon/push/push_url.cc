@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/host_port.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -49,17 +50,10 @@ Result<PushUrl> ParsePushUrl(std::string_view text, std::string_view key) {
     return wrong("must hold no user or password; push.headers_file can");
   }
   url.port = url.tls ? kHttps : kHttp;
-  std::string_view port;
-  if (authority.starts_with('[')) {
-    const size_t close = authority.find(']');
-    if (close == std::string_view::npos) return wrong("lacks a ']'");
-    url.host = authority.substr(1, close - 1);
-    port = authority.substr(close + 1);
-  } else {
-    const size_t colon = std::min(authority.find(':'), authority.size());
-    url.host = authority.substr(0, colon);
-    port = authority.substr(colon);
-  }
+  const std::optional<HostPort> split = SplitHostPort(authority);
+  if (!split) return wrong("lacks a ']'");
+  url.host = split->host;
+  const std::string_view port = split->port;
   if (url.host.empty()) return wrong("names no host");
   if (!port.empty() && (port.front() != ':' || !ParseNumber(port.substr(1), &url.port) || url.port == 0)) {
     return wrong("the port must be an integer 1..65535");

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/host_port.h"
 #include "base/text.h"
 
 namespace profd {
@@ -24,15 +25,12 @@ Result<TcpAddress> ParseTcpAddress(const std::string& text, std::string_view key
     return InvalidArgument(fmt::format(
         "{} = \"{}\" must be ADDRESS:PORT, as in \"0.0.0.0:9465\" or \"[::]:9465\"", key, text));
   };
-  size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return malformed();
+  const std::optional<HostPort> split = SplitHostPort(text);
   TcpAddress address;
-  address.host = text.substr(0, colon);
-  bool bracketed = address.host.starts_with('[') && address.host.ends_with(']');
-  if (bracketed) address.host = address.host.substr(1, address.host.size() - 2);
-  if (!bracketed && address.host.find(':') != std::string::npos) return malformed();
-  bool numbered = ParseNumber(std::string_view(text).substr(colon + 1), &address.port);
-  if (address.host.empty() || !numbered) return malformed();
+  if (!split || split->host.empty() || !split->port.starts_with(':') || !ParseNumber(split->port.substr(1), &address.port)) {
+    return malformed();
+  }
+  address.host = split->host;
   return address;
 }
 

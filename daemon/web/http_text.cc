@@ -3,38 +3,26 @@
 #include <fmt/chrono.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <ctime>
 
 #include "base/text.h"
 
 namespace profd {
-namespace {
-
-int HexValue(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-}  // namespace
-
 std::optional<std::string> DecodePercent(std::string_view text, bool plus_is_blank) {
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus_is_blank) {
-      out.push_back(' ');
-    } else if (text[i] != '%') {
-      out.push_back(text[i]);
-    } else {
-      if (i + 2 >= text.size()) return std::nullopt;
-      int high = HexValue(text[i + 1]);
-      int low = HexValue(text[i + 2]);
-      if (high < 0 || low < 0) return std::nullopt;
-      out.push_back(static_cast<char>(high * 16 + low));
-      i += 2;
+    if (text[i] != '%') {
+      out.push_back(text[i] == '+' && plus_is_blank ? ' ' : text[i]);
+      continue;
     }
+    const std::string_view hex = text.substr(i + 1, 2);
+    uint8_t byte = 0;
+    if (hex.size() != 2 || std::from_chars(hex.data(), hex.data() + 2, byte, 16).ptr != hex.data() + 2) return std::nullopt;
+    out.push_back(static_cast<char>(byte));
+    i += 2;
   }
   return out;
 }
