@@ -180,8 +180,7 @@ std::string EncodeToFit(Reply reply) {
 }
 
 void Read(PacketReader& in, Hello* m) {
-  in.Needs("version");
-  in.Number("version", 1, kMaxInt, &m->version);
+  in.Must().Number("version", 1, kMaxInt, &m->version);
   in.Text("library", kMaxAttachNameBytes, &m->made_by);
   in.Text("job_id", kMaxAttachNameBytes, &m->job_id);
   in.Number("rank", 0, kMaxInt, &m->rank);
@@ -197,8 +196,7 @@ void Read(PacketReader& in, Hello* m) {
 }
 
 void ReadSeq(PacketReader& in, uint64_t* seq) {
-  in.Needs("seq");
-  in.Number("seq", uint64_t{1}, kMaxCount, seq);
+  in.Must().Number("seq", uint64_t{1}, kMaxCount, seq);
 }
 
 void Read(PacketReader& in, StartCall* m) {
@@ -224,27 +222,21 @@ void Read(PacketReader& in, StopCall* m) { ReadSessionCall(in, m); }
 void Read(PacketReader& in, StatusCall* m) { ReadSessionCall(in, m); }
 
 void Read(PacketReader& in, MetadataCall* m) {
-  in.Needs("key");
-  in.Text("key", kMaxMetadataKeyBytes, &m->key);
+  in.Must().Text("key", kMaxMetadataKeyBytes, &m->key);
   in.Text("value", kMaxMetadataValueBytes, &m->value);
   if (in.ok() && m->key.empty()) in.Fail("key", "is empty");
 }
 
 void Read(PacketReader& in, StepReport* m) {
-  in.Needs("session_id");
-  in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
-  in.Needs("step");
-  in.Number("step", std::numeric_limits<int64_t>::min(), kMaxStep, &m->step);
-  in.Needs("begin");
-  in.Flag("begin", &m->begin);
+  in.Must().Text("session_id", kMaxAttachNameBytes, &m->session_id);
+  in.Must().Number("step", std::numeric_limits<int64_t>::min(), kMaxStep, &m->step);
+  in.Must().Flag("begin", &m->begin);
 }
 
 void Read(PacketReader& in, Welcome* m) {
-  in.Needs("version");
-  in.Number("version", 1, kMaxInt, &m->version);
+  in.Must().Number("version", 1, kMaxInt, &m->version);
   in.Text("daemon", kMaxAttachNameBytes, &m->daemon);
-  in.Needs("attach_id");
-  in.Number("attach_id", uint64_t{1}, kMaxCount, &m->attach_id);
+  in.Must().Number("attach_id", uint64_t{1}, kMaxCount, &m->attach_id);
   in.Text("job_id", kMaxAttachNameBytes, &m->job_id);
   in.Number("rank", 0, kMaxInt, &m->rank);
   in.Numbers("devices", kMaxAttachDevices, &m->devices);
@@ -252,8 +244,7 @@ void Read(PacketReader& in, Welcome* m) {
 }
 
 void Read(PacketReader& in, Refused* m) {
-  in.Needs("code");
-  in.Number("code", 1, 255, &m->code);
+  in.Must().Number("code", 1, 255, &m->code);
   in.Text("message", kMaxPacket, &m->message);
 }
 
@@ -290,10 +281,8 @@ Status ReadSummary(const json& object, SessionSummary* m) {
 }
 
 void Read(PacketReader& in, Reply* m) {
-  in.Needs("seq");
-  in.Number("seq", uint64_t{0}, kMaxCount, &m->seq);
-  in.Needs("code");
-  in.Number("code", 0, 255, &m->code);
+  in.Must().Number("seq", uint64_t{0}, kMaxCount, &m->seq);
+  in.Must().Number("code", 0, 255, &m->code);
   in.Text("message", kMaxPacket, &m->message);
   if (const json* session = in.Object("session")) {
     in.Adopt(ReadSummary(*session, &m->session.emplace()));
@@ -301,8 +290,7 @@ void Read(PacketReader& in, Reply* m) {
 }
 
 void Read(PacketReader& in, FilesTaken* m) {
-  in.Needs("session_id");
-  in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
+  in.Must().Text("session_id", kMaxAttachNameBytes, &m->session_id);
   in.Number("code", 0, 255, &m->code);
   in.Text("message", kMaxPacket, &m->message);
 }
@@ -310,10 +298,8 @@ void Read(PacketReader& in, FilesTaken* m) {
 void Read(PacketReader& in, StacksCall* m) { ReadSeq(in, &m->seq); }
 
 void Read(PacketReader& in, SessionNotice* m) {
-  in.Needs("session_id");
-  in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
-  in.Needs("state");
-  in.Text("state", kMaxAttachNameBytes, &m->state);
+  in.Must().Text("session_id", kMaxAttachNameBytes, &m->session_id);
+  in.Must().Text("state", kMaxAttachNameBytes, &m->state);
   in.Number("start_step", int64_t{0}, kMaxStep, &m->start_step);
   in.Number("steps", 0U, std::numeric_limits<uint32_t>::max(), &m->steps);
   in.TextMap("options", kMaxOptionsServed, kMaxAttachNameBytes, kMaxOptionsBytes, &m->options);
@@ -342,8 +328,7 @@ Result<std::pair<json, std::string>> Open(std::string_view packet) {
   if (!object.is_object()) return InvalidArgument("a packet is one JSON object");
   PacketReader in(object, "packet");
   std::string type;
-  in.Needs("type");
-  in.Text("type", 32, &type);
+  in.Must().Text("type", 32, &type);
   if (!in.ok()) return in.status();
   return std::pair(std::move(object), std::move(type));
 }
@@ -358,22 +343,11 @@ std::string Encode(const ToProcess& message) {
   std::string packet = std::visit([](const auto& m) { return Dump(ToJson(m)); }, message);
   if (packet.size() <= kMaxPacket) return packet;
   if (const auto* reply = std::get_if<Reply>(&message)) return EncodeToFit(*reply);
-  if (const auto* refused = std::get_if<Refused>(&message)) {
-    Refused shorter = *refused;
-    Shorten(&shorter.message, kKeptTextBytes);
-    return Dump(ToJson(shorter));
-  }
-  if (const auto* notice = std::get_if<SessionNotice>(&message)) {
-    SessionNotice shorter = *notice;
-    shorter.options.clear();
-    return Dump(ToJson(shorter));
-  }
-  if (const auto* taken = std::get_if<FilesTaken>(&message)) {
-    FilesTaken shorter = *taken;
-    Shorten(&shorter.message, kKeptTextBytes);
-    return Dump(ToJson(shorter));
-  }
-  return packet;
+  ToProcess shorter = message;
+  if (auto* refused = std::get_if<Refused>(&shorter)) Shorten(&refused->message, kKeptTextBytes);
+  if (auto* notice = std::get_if<SessionNotice>(&shorter)) notice->options.clear();
+  if (auto* taken = std::get_if<FilesTaken>(&shorter)) Shorten(&taken->message, kKeptTextBytes);
+  return std::visit([](const auto& m) { return Dump(ToJson(m)); }, shorter);
 }
 
 std::string EncodeSummary(const SessionSummary& session) { return Dump(ToJson(session)); }

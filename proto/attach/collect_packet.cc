@@ -32,8 +32,7 @@ void ReadProvider(PacketReader& in, CollectProvider* provider) {
 
 void ReadState(PacketReader& in, CollectState* state) {
   std::string word;
-  in.Needs("state");
-  in.Text("state", kMaxAttachNameBytes, &word);
+  in.Must().Text("state", kMaxAttachNameBytes, &word);
   const auto known = FromWord<CollectState>(kCollectStateWords, word);
   if (known) *state = *known;
   if (!known && in.ok()) in.Fail("state", "must be a state of collecting");
@@ -47,8 +46,7 @@ json ToJson(const AclprofRequest& m) {
 
 Status ReadAclprof(const json& object, AclprofRequest* m) {
   PacketReader in(object, "session.collect.aclprof");
-  in.Needs("bits");
-  in.Number("bits", uint64_t{1}, std::numeric_limits<uint64_t>::max(), &m->bits);
+  in.Must().Number("bits", uint64_t{1}, std::numeric_limits<uint64_t>::max(), &m->bits);
   in.Number("metrics", 0U, 0xFFU, &m->metrics);
   in.TextMap("config", kMaxAclprofItems, kMaxAttachNameBytes, kMaxAclprofValueBytes, &m->config);
   return in.status();
@@ -72,8 +70,7 @@ json ToJson(const CollectorReport& m) {
 }
 
 void Read(PacketReader& in, CollectorReport* m) {
-  in.Needs("session_id");
-  in.Text("session_id", kMaxAttachNameBytes, &m->session_id);
+  in.Must().Text("session_id", kMaxAttachNameBytes, &m->session_id);
   ReadState(in, &m->state);
   ReadProvider(in, &m->provider);
   in.Number("code", std::numeric_limits<int>::min(), std::numeric_limits<int>::max(), &m->code);
@@ -98,8 +95,7 @@ json ToJson(const CollectRequest& m) {
 
 Status ReadCollect(const json& object, CollectRequest* m) {
   PacketReader in(object, "session.collect");
-  in.Needs("kinds");
-  ReadKinds(in, "kinds", &m->kinds);
+  ReadKinds(in.Must(), "kinds", &m->kinds);
   ReadProvider(in, &m->provider);
   in.Number("flush_ms", 0U, std::numeric_limits<uint32_t>::max(), &m->flush_ms);
   in.Number("ring_bytes", uint64_t{0}, std::numeric_limits<uint64_t>::max(), &m->ring_bytes);

@@ -1,5 +1,7 @@
 #include "proto/attach/packet_json.h"
 
+#include <utility>
+
 namespace profd::attach {
 
 using nlohmann::json;
@@ -8,8 +10,13 @@ void PacketReader::Fail(const char* key, const std::string& what) {
   if (status_.ok()) status_ = InvalidArgument(where_ + ": " + key + " " + what);
 }
 
-void PacketReader::Needs(const char* key) {
-  if (status_.ok() && Find(key) == nullptr) Fail(key, "is missing");
+const json* PacketReader::Find(const char* key) {
+  const bool must = std::exchange(must_, false);
+  if (!status_.ok()) return nullptr;
+  const auto found = object_.find(key);
+  if (found != object_.end()) return &*found;
+  if (must) Fail(key, "is missing");
+  return nullptr;
 }
 
 void PacketReader::Text(const char* key, size_t max_bytes, std::string* out) {

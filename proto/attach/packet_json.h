@@ -35,8 +35,11 @@ class PacketReader {
   void Texts(const char* key, size_t max_items, size_t max_bytes, std::vector<std::string>* out);
   void TextMap(const char* key, size_t max_items, size_t max_name_bytes, size_t max_value_bytes,
                std::map<std::string, std::string>* out);
-  // Must be there.
-  void Needs(const char* key);
+  // What is read next must be there.
+  PacketReader& Must() {
+    must_ = true;
+    return *this;
+  }
   // The object or array of that name; null when there is none.
   const nlohmann::json* Object(const char* key);
   const nlohmann::json* Array(const char* key, size_t max_items);
@@ -49,15 +52,12 @@ class PacketReader {
   const Status& status() const { return status_; }
 
  private:
-  const nlohmann::json* Find(const char* key) const {
-    if (!status_.ok()) return nullptr;
-    const auto found = object_.find(key);
-    return found == object_.end() ? nullptr : &*found;
-  }
+  const nlohmann::json* Find(const char* key);
 
   const nlohmann::json& object_;
   std::string where_;
   Status status_;
+  bool must_ = false;
 };
 
 // JSON has one kind of integer; that `value` fits is asked with its sign.

@@ -22,8 +22,7 @@ Status ReadFrame(const json& item, StacksReport::Frame* m) {
 Status ReadStackThread(const json& item, StacksReport::Thread* m) {
   if (!item.is_object()) return InvalidArgument("stacks: threads must be a list of objects");
   PacketReader in(item, "stacks.threads");
-  in.Needs("thread");
-  in.Number("thread", 0, std::numeric_limits<int>::max(), &m->thread);
+  in.Must().Number("thread", 0, std::numeric_limits<int>::max(), &m->thread);
   in.Text("name", kMaxStackNameBytes, &m->name);
   in.Flag("trains", &m->trains);
   if (const json* frames = in.Array("frames", kMaxStackFrames)) {
@@ -35,8 +34,7 @@ Status ReadStackThread(const json& item, StacksReport::Thread* m) {
 }  // namespace
 
 void Read(PacketReader& in, StacksReport* m) {
-  in.Needs("seq");
-  in.Number("seq", uint64_t{1}, std::numeric_limits<uint64_t>::max(), &m->seq);
+  in.Must().Number("seq", uint64_t{1}, std::numeric_limits<uint64_t>::max(), &m->seq);
   in.Flag("has_python", &m->has_python);
   in.Flag("left_out", &m->left_out);
   if (const json* threads = in.Array("threads", kMaxStackThreads)) {
@@ -61,7 +59,6 @@ Result<std::vector<StacksReport::Thread>> ParseStackThreads(std::string_view jso
   const json object{{"threads", json::parse(json_untrusted.begin(), json_untrusted.end(), nullptr, /*allow_exceptions=*/false)},
                     {"seq", 1}};
   PacketReader in(object, "stacks");
-  in.Needs("threads");
   StacksReport report;
   Read(in, &report);
   if (!in.ok()) return in.status();

@@ -265,28 +265,19 @@ void Checker::CheckTraining() {
 }
 
 void Checker::CheckNeeds() {
-  const auto& named = request_.collectors;
-  State& llc = At("llc_profiling");
-  if (llc.asked && llc.On() && !At("sys_hardware_mem_freq").mentioned &&
-      std::ranges::find(named, "llc") == named.end()) {
-    Report(
-        Problem::Kind::kConflict, "llc_profiling", llc.asked_text,
+  const auto needs = [this](std::string_view key, bool is_met, std::string_view what) {
+    const State& state = At(key);
+    if (state.asked && state.On() && !is_met) Report(Problem::Kind::kConflict, key, state.asked_text, what);
+  };
+  needs("llc_profiling", At("sys_hardware_mem_freq").mentioned || std::ranges::count(request_.collectors, "llc") > 0,
         "does nothing without sys_hardware_mem_freq (1..100 Hz) or the collector llc; set one of "
         "them, or omit llc_profiling");
-  }
-  State& usage_freq = At("host_sys_usage_freq");
-  if (usage_freq.asked && usage_freq.On() && !At("host_sys_usage").mentioned) {
-    Report(Problem::Kind::kConflict, "host_sys_usage_freq", usage_freq.asked_text,
-           "does nothing without host_sys_usage (cpu, mem, or both); set that too, or omit "
-           "host_sys_usage_freq");
-  }
-  State& host_sys = At("host_sys");
-  if (host_sys.asked && host_sys.On() && !request_.has_process) {
-    Report(
-        Problem::Kind::kConflict, "host_sys", host_sys.asked_text,
+  needs("host_sys_usage_freq", At("host_sys_usage").mentioned,
+        "does nothing without host_sys_usage (cpu, mem, or both); set that too, or omit "
+        "host_sys_usage_freq");
+  needs("host_sys", request_.has_process,
         "needs a process (cpu and mem are measured for the job's own processes): name a job or a pid, or omit "
         "host_sys; host_sys_usage covers the complete system");
-  }
 }
 
 void Checker::CheckInstr() {
@@ -294,21 +285,14 @@ void Checker::CheckInstr() {
   if (!instr.On()) return;
   for (std::string_view key : kExcludedByInstr) {
     State& other = At(key);
-    if (!other.On()) {
-      // By default or by the switches' defaults it would be on.
-      if (other.canonical.empty() && !other.option->default_value.empty()) {
-        other.canonical = "off";
-        other.note = "off: instr_profiling_freq excludes it";
-      }
-      continue;
-    }
-    if (other.asked) {
+    if (other.On() && other.asked) {
       Report(
           Problem::Kind::kConflict, key, other.asked_text,
           fmt::format("cannot run beside instr_profiling_freq = {} (300..30000 cycles); omit one "
                       "of the two",
                       Quoted(instr.asked_text)));
-    } else {
+    } else if (other.On() || (other.canonical.empty() && !other.option->default_value.empty())) {
+      // By default or by the switches' defaults it would be on.
       other.canonical = "off";
       other.note = "off: instr_profiling_freq excludes it";
     }
