@@ -4,13 +4,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <future>
+#include <memory>
 #include <utility>
 
-#include "base/mutex.h"
 #include "base/text.h"
+#include "daemon/jobs/process_facts.h"
 #include "daemon/node/rights.h"
 #include "driver/chips.h"
 #include "driver/guarded_thread.h"
@@ -23,36 +25,18 @@ constexpr int64_t kDiscoverDeadlineNs = 20 * kNsPerSecond;
 
 // Runs `task` on a thread that is given up if it does not come back in time.
 bool RunGuarded(const Clock& clock, const std::string& what, std::function<void()> task) {
-  struct Answer {
-    Mutex mutex;
-    CondVar changed;
-    bool done GUARDED_BY(mutex) = false;
-    bool ok GUARDED_BY(mutex) = false;
-  };
-  auto answer = std::make_shared<Answer>();
+  auto answered = std::make_shared<std::promise<bool>>();
+  std::future<bool> in_time = answered->get_future();
   GuardedThread thread("profd-discover", clock);
-  int64_t deadline = clock.SteadyNs() + kDiscoverDeadlineNs;
   GuardedJob job;
   job.what = what;
   job.run = std::move(task);
-  job.deadline_steady_ns = deadline;
-  job.done = [answer](const Status& status) {
-    MutexLock lock(answer->mutex);
-    answer->done = true;
-    answer->ok = status.ok();
-    answer->changed.NotifyAll();
-  };
+  job.deadline_steady_ns = clock.SteadyNs() + kDiscoverDeadlineNs;
+  job.done = [answered](const Status& status) { answered->set_value(status.ok()); };
   if (!thread.Submit(std::move(job)).ok()) return false;
   constexpr std::chrono::milliseconds kStep{50};
-  for (;;) {
-    {
-      MutexLock lock(answer->mutex);
-      if (answer->changed.WaitFor(lock, kStep,
-                                  [&]() REQUIRES(answer->mutex) { return answer->done; }))
-        return answer->ok;
-    }
-    thread.CheckDeadlines(clock.SteadyNs());
-  }
+  while (in_time.wait_for(kStep) != std::future_status::ready) thread.CheckDeadlines(clock.SteadyNs());
+  return in_time.get();
 }
 
 // Who has rights of root's must not run what others wrote; who runs profd as themselves loads what
@@ -281,30 +265,13 @@ Result<uint32_t> Node::OwnerOf(pid_t pid) const {
 }
 
 std::optional<uint64_t> Node::StartTimeOf(pid_t pid) const {
-  std::array<char, 4096> buffer;
-  Result<size_t> size = proc_.ReadInto(fmt::format("{}/stat", pid), buffer);
-  if (!size.ok()) return std::nullopt;
-  std::string_view rest(buffer.data(), *size);
-  // The name in parentheses may hold anything; what follows the last one is plain.
-  const size_t end = rest.rfind(')');
-  if (end == std::string_view::npos) return std::nullopt;
-  rest.remove_prefix(end + 1);
-  constexpr int kStartTime = 20;  // field 22, counted from field 3
-  std::string_view state = NextToken(&rest);
-  if (state == "Z" || state == "X") return std::nullopt;
-  std::string_view token;
-  for (int i = 1; i < kStartTime; ++i) token = NextToken(&rest);
-  uint64_t ticks = 0;
-  if (!ParseNumber(token, &ticks)) return std::nullopt;
-  return ticks;
+  const Result<uint64_t> ticks = ReadStartTicks(proc_, pid);
+  return ticks.ok() ? std::optional(*ticks) : std::nullopt;
 }
 
 std::string Node::BootId() const {
-  Result<std::string> text = proc_.ReadFile("sys/kernel/random/boot_id", 64);
-  if (!text.ok()) return {};
-  std::string id = std::move(text).value();
-  while (!id.empty() && id.back() <= ' ') id.pop_back();
-  return id;
+  const Result<std::string> text = proc_.ReadFile("sys/kernel/random/boot_id", 64);
+  return text.ok() ? std::string(Trim(*text)) : std::string();
 }
 
 std::string Node::UuidOf(const DeviceInfo& device) const {
