@@ -9,7 +9,6 @@
 namespace profd {
 namespace {
 
-// The first steps compile and load.
 // From the limit down to where it is clear again, of the memory.
 constexpr double kMemorySpan = 0.03;
 

@@ -170,7 +170,7 @@ void ArchiveQueue::OnRemoved(const std::string& name, std::string_view reason) {
   auto entry = entries_.find(name);
   if (entry == entries_.end()) return;
   if (on() && entry->second.state == Wire::STATE_WAITING) {
-    ++counts_.lost.try_emplace(std::string(reason), 0).first->second;
+    ++counts_.lost[std::string(reason)];
     log::Warning("dump removed before it was archived", {{"dump", name}, {"why", reason}});
   }
   entries_.erase(entry);
@@ -236,7 +236,7 @@ void ArchiveQueue::Lose(Entries::iterator entry, std::string_view reason, std::s
                {{"dump", entry->first}, {"reason", reason}, {"why", problem}, {"attempts", entry->second.attempts}});
   entry->second.state = Wire::STATE_LOST;
   entry->second.problem = std::move(problem);
-  ++counts_.lost.try_emplace(std::string(reason), 0).first->second;
+  ++counts_.lost[std::string(reason)];
   deps_.dumps.SetWaiting(entry->first, false);
   Save();
 }
@@ -325,7 +325,7 @@ void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::Arc
   if (entry->state == Wire::STATE_LOADED) deps_.dumps.SetWaiting(name, false);
   ++counts_.loaded;
   counts_.loaded_bytes += loaded.bytes();
-  ++counts_.loaded_by_database.try_emplace(entry->to, 0).first->second;
+  ++counts_.loaded_by_database[entry->to];
   failures_in_turn_ = 0;
   next_ns_ = failing_since_wall_ns_ = 0;
   problem_.clear();
@@ -335,7 +335,7 @@ void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::Arc
 void ArchiveQueue::OnFailed(Entries::iterator entry, const v1::ArchiveFailed& failed_untrusted) {
   const std::string_view word = ReasonWord(failed_untrusted.reason());
   const std::string problem = AsciiOnly(failed_untrusted.message(), kMaxProblem);
-  ++counts_.failures.try_emplace(std::string(word), 0).first->second;
+  ++counts_.failures[std::string(word)];
   const int64_t now = deps_.clock.SteadyNs();
   entry->second.problem = fmt::format("{}: {}", word, problem);
   if (failed_untrusted.reason() == v1::ArchiveFailed::REASON_UNREADABLE) {

@@ -283,7 +283,7 @@ void DumpWriter::FlushAll(bool sync) {
     session->CountAged();
     Status written = session->dump_->WriteManifestIfDue();
     if (status.ok()) status = written;
-    if (!status.ok()) session->SetHealth(status);
+    session->SetHealth(status);
   }
 }
 

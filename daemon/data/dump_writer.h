@@ -310,6 +310,7 @@ class WriterSession final : public ProcessFilesDump, public std::enable_shared_f
   void WriteReplayed(DumpFeed& feed, const ReplayBlock& block);
   void NoteEvicted(int64_t now_ns);
   static std::string_view Renumber(DumpFeed& feed, std::string_view file, std::string_view lines);
+  // The first error stays.
   void SetHealth(const Status& status);
   void Fail(const Status& status, DumpFeed& feed, uint64_t bytes, uint64_t records);
   void LeaveOut(const Status& status, DumpFeed& feed, uint64_t bytes);

@@ -103,10 +103,7 @@ void WriterSession::NoteUnfetched(DumpFeed* feed) {
 void WriterSession::SetClocks(std::map<int, std::optional<DumpClocks>> clocks) {
   writer_.Post([self = shared_from_this(), clocks = std::move(clocks)] {
     if (self->dump_ == nullptr) return;
-    for (const auto& [device, pair] : clocks) {
-      Status status = self->dump_->SetClocks(device, pair);
-      if (!status.ok()) self->SetHealth(status);
-    }
+    for (const auto& [device, pair] : clocks) self->SetHealth(self->dump_->SetClocks(device, pair));
   });
 }
 
@@ -153,7 +150,7 @@ void WriterSession::AddDevice(SessionDumpOptions::Device device, ManifestDevice 
     self->dump_->manifest().devices.push_back(std::move(described));
     Status status = self->dump_->AddDevice(std::move(device), sample);
     if (status.ok()) status = self->dump_->SetClocks(id, clocks);
-    if (!status.ok()) self->SetHealth(status);
+    self->SetHealth(status);
   });
 }
 
@@ -162,7 +159,7 @@ void WriterSession::EditManifest(std::function<void(Manifest&)> edit) {
     if (dump_ == nullptr) return;
     edit(dump_->manifest());
     dump_->TouchManifest();
-    if (Status status = dump_->WriteManifestIfDue(); !status.ok()) SetHealth(status);
+    SetHealth(dump_->WriteManifestIfDue());
   });
 }
 

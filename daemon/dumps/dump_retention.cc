@@ -154,7 +154,7 @@ void DumpRetention::Remove(const std::string& name, std::string_view reason, Rem
   auto found = dumps_.find(name);
   if (found != dumps_.end()) found->second.removing = true;
   ++changes_;
-  ++removed_.try_emplace(std::string(reason), 0).first->second;
+  ++removed_[std::string(reason)];
   if (pinned_.erase(name) > 0) SavePins();
   disk_.Post([this, name, done = std::move(done)] {
     Result<DumpRoot> root = DumpRoot::Attach(deps_.root);

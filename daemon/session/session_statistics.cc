@@ -18,13 +18,6 @@ constexpr MetricId kMemory = MetricByName("atlas_npu_hbm_used_bytes");
 constexpr MetricId kUtilization = MetricByName("atlas_npu_utilization_ratio");
 constexpr MetricId kEcc = MetricByName("atlas_npu_ecc_errors_total");
 
-using Labels = std::vector<std::pair<std::string, std::string>>;
-
-std::string_view Label(const Labels& labels, std::string_view name) {
-  auto found = std::ranges::find(labels, name, &Labels::value_type::first);
-  return found == labels.end() ? std::string_view() : std::string_view(found->second);
-}
-
 void Add(std::optional<double>* sum, double value) { *sum = sum->value_or(0) + value; }
 
 void Note(const SeriesValue& value, DeviceValues* values) {
@@ -36,12 +29,10 @@ void Note(const SeriesValue& value, DeviceValues* values) {
       values->memory_bytes = value.value;
       return;
     case kUtilization:
-      if (Label(*value.labels, "unit") == "aicore") values->utilization = value.value;
+      if (LabelOf(value, "unit") == "aicore") values->utilization = value.value;
       return;
     case kEcc:
-      Add(Label(*value.labels, "type") == "single" ? &values->ecc_corrected
-                                                   : &values->ecc_uncorrected,
-          value.value);
+      Add(LabelOf(value, "type") == "single" ? &values->ecc_corrected : &values->ecc_uncorrected, value.value);
       return;
     default:
       return;
@@ -61,7 +52,7 @@ std::map<int, DeviceValues> ReadDevices(const MetricStore& store,
     const bool wanted = value.metric == kEnergy || value.metric == kMemory ||
                         value.metric == kUtilization || value.metric == kEcc;
     if (!wanted || !std::isfinite(value.value)) return;
-    auto device = by_label.find(Label(*value.labels, "npu"));
+    auto device = by_label.find(LabelOf(value, "npu"));
     if (device != by_label.end()) Note(value, &latest[device->second]);
   });
   return latest;

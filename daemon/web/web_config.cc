@@ -74,7 +74,9 @@ class Parser {
   std::string File(const YAML::Node& node, std::string_view name);
   TlsVersion Version(const YAML::Node& node, std::string_view name, TlsVersion otherwise);
   void Tls(const YAML::Node& node);
-  void TlsKey(std::string_view name, const YAML::Node& value);
+  // False for an unknown key.
+  bool TlsKey(std::string_view name, const YAML::Node& value);
+  void SetClientAuth(std::string_view name, const YAML::Node& value);
   void CheckTls(const YAML::Node& node);
   void Users(const YAML::Node& node);
   void Http(const YAML::Node& node);
@@ -143,7 +145,7 @@ TlsVersion Parser::Version(const YAML::Node& node, std::string_view name, TlsVer
   return otherwise;
 }
 
-void Parser::TlsKey(std::string_view name, const YAML::Node& value) {
+bool Parser::TlsKey(std::string_view name, const YAML::Node& value) {
   if (name == "cert_file") {
     config_.files.certificate = File(value, name);
   } else if (name == "key_file") {
@@ -154,28 +156,30 @@ void Parser::TlsKey(std::string_view name, const YAML::Node& value) {
     config_.min_version = Version(value, name, TlsVersion::k12);
   } else if (name == "max_version") {
     config_.max_version = Version(value, name, TlsVersion::k13);
-  } else if (std::optional<std::string> text = Text(value, name); text && !text->empty()) {
-    const auto* found = std::ranges::find(kClientAuth, *text, &Choice::name);
-    if (found != kClientAuth.end()) {
-      config_.client_auth = found->value;
-    } else {
-      Problem(value, fmt::format("client_auth_type = \"{}\" must be NoClientCert, "
-                                 "RequestClientCert, RequireAnyClientCert, "
-                                 "VerifyClientCertIfGiven or RequireAndVerifyClientCert",
-                                 *text));
-    }
+  } else if (name == "client_auth_type") {
+    SetClientAuth(name, value);
+  } else {
+    return false;
   }
+  return true;
+}
+
+void Parser::SetClientAuth(std::string_view name, const YAML::Node& value) {
+  const std::string text = Text(value, name).value_or("");
+  if (text.empty()) return;
+  const auto* found = std::ranges::find(kClientAuth, text, &Choice::name);
+  if (found == kClientAuth.end()) {
+    Problem(value, fmt::format("{} = \"{}\" must be NoClientCert, RequestClientCert, RequireAnyClientCert, "
+                               "VerifyClientCertIfGiven or RequireAndVerifyClientCert", name, text));
+    return;
+  }
+  config_.client_auth = found->value;
 }
 
 void Parser::Tls(const YAML::Node& node) {
-  static constexpr std::array<std::string_view, 6> kKnown = {
-      "cert_file", "key_file", "client_ca_file", "client_auth_type", "min_version", "max_version"};
   EachKey(node, "tls_server_config", [&](std::string_view name, const YAML::Node& value) {
     config_.tls = true;
-    if (Refuse(kUnsupportedTls, value, name)) return true;
-    if (std::ranges::find(kKnown, name) == kKnown.end()) return false;
-    TlsKey(name, value);
-    return true;
+    return Refuse(kUnsupportedTls, value, name) || TlsKey(name, value);
   });
   if (config_.tls) CheckTls(node);
 }

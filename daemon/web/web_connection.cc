@@ -83,6 +83,7 @@ class WebConnection : public std::enable_shared_from_this<WebConnection> {
   void Authorize(HttpTarget target);
   void Dispatch(const HttpTarget& target);
   void Refuse(int status, std::string text, HttpHeaders headers = {});
+  void RefuseBad(int status, std::string text);
   bool Pack(std::string text);
   void Send(WebResponse response, HttpHeaders headers = {});
   void OnSent(error_code error);
@@ -127,8 +128,7 @@ bool WebConnection::Failed(error_code error) {
 void WebConnection::OnDetected(error_code error, bool speaks_tls) {
   if (Failed(error)) return;
   if (!speaks_tls) {
-    core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(400, "This port speaks HTTPS: use https:// instead of http://.\n");
+    RefuseBad(400, "This port speaks HTTPS: use https:// instead of http://.\n");
     return;
   }
   ssl_.emplace(stream_, *state_->tls);
@@ -185,15 +185,12 @@ void WebConnection::OnHeader(error_code error) {
     return;
   }
   if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(431, fmt::format("A request has at most {} bytes of header.\n", kMaxHeaderBytes));
+    RefuseBad(431, fmt::format("A request has at most {} bytes of header.\n", kMaxHeaderBytes));
   } else if (error == http::error::body_limit) {
-    core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(413, std::string(kNoBodies));
+    RefuseBad(413, std::string(kNoBodies));
   } else if (error.category() == http::make_error_code(http::error::bad_method).category() &&
              error != http::error::end_of_stream && error != http::error::partial_message) {
-    core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(400, fmt::format("Invalid HTTP request: {}.\n", error.message()));
+    RefuseBad(400, fmt::format("Invalid HTTP request: {}.\n", error.message()));
   } else {
     (void)Failed(error);
   }
@@ -214,8 +211,7 @@ void WebConnection::Handle() {
     return;
   }
   if (!parser_->is_done()) {
-    core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(413, std::string(kNoBodies));
+    RefuseBad(413, std::string(kNoBodies));
     return;
   }
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
@@ -226,8 +222,7 @@ void WebConnection::Handle() {
   std::optional<HttpTarget> target =
       ParseTarget({request.target().data(), request.target().size()});
   if (!target) {
-    core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
-    Refuse(400, "The request target must be a path, as in GET /metrics.\n");
+    RefuseBad(400, "The request target must be a path, as in GET /metrics.\n");
     return;
   }
   Authorize(std::move(*target));
@@ -281,6 +276,11 @@ void WebConnection::Dispatch(const HttpTarget& target) {
 void WebConnection::Refuse(int status, std::string text, HttpHeaders headers) {
   close_ = true;
   Send({status, "text/plain; charset=utf-8", std::move(text)}, std::move(headers));
+}
+
+void WebConnection::RefuseBad(int status, std::string text) {
+  core_.bad_requests.fetch_add(1, std::memory_order_relaxed);
+  Refuse(status, std::move(text));
 }
 
 // The body as it is sent; true when it is compressed.

@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <pthread.h>
 
-#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -17,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "daemon/rpc/tcp_listener.h"
 #include "daemon/web/web_connection.h"
 
@@ -175,14 +175,9 @@ WebServer::Counters WebServer::counters() const {
 }
 
 void CheckWebConfig(const std::string& path, std::vector<std::string>* problems) {
-  Result<std::unique_ptr<WebStateKeeper>> state = WebStateKeeper::Open(path);
-  if (state.ok()) return;
-  std::string text = state.status().message();
-  for (size_t begin = 0; begin <= text.size();) {
-    size_t end = std::min(text.find('\n', begin), text.size());
-    problems->push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  const Status opened = WebStateKeeper::Open(path).status();
+  std::string_view rest = opened.message();  // "" when it is good
+  for (std::string_view line; NextPart(&rest, '\n', &line);) problems->emplace_back(line);
 }
 
 }  // namespace profd
