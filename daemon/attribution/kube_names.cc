@@ -1,9 +1,7 @@
 #include "daemon/attribution/kube_names.h"
 
-#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <utility>
 
 #include "cri/runtime/v1/runtime.grpc.pb.h"
@@ -11,40 +9,19 @@
 #include "daemon/attribution/label_text.h"
 
 namespace profd {
-namespace {
-
-namespace cri = ::runtime::v1;
-
-void SetDeadline(grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::milliseconds(kKubeDeadlineMs));
-}
-
-Status Failed(const std::string& socket, const grpc::Status& status) {
-  return Unavailable(fmt::format("{}: {}", socket, LabelText(status.error_message())));
-}
-
-}  // namespace
 
 Result<std::map<std::string, ContainerNames>> AskRuntime(const std::string& socket, uid_t own_uid,
                                                          const std::set<std::string>& ids) {
+  namespace cri = ::runtime::v1;
   Result<UniqueFd> connection = ConnectTrusted(socket, own_uid);
   if (!connection.ok()) return connection.status();
   auto stub = cri::RuntimeService::NewStub(ChannelOver(std::move(connection).value()));
   cri::ListContainersRequest running;
   running.mutable_filter()->mutable_state()->set_state(cri::CONTAINER_RUNNING);
   cri::ListContainersResponse containers;
-  grpc::ClientContext first;
-  SetDeadline(&first);
-  if (grpc::Status status = stub->ListContainers(&first, running, &containers); !status.ok()) {
-    return Failed(socket, status);
-  }
+  RETURN_IF_ERROR(CallOver(socket, [&](grpc::ClientContext* context) { return stub->ListContainers(context, running, &containers); }));
   cri::ListPodSandboxResponse sandboxes;
-  grpc::ClientContext second;
-  SetDeadline(&second);
-  if (grpc::Status status = stub->ListPodSandbox(&second, {}, &sandboxes); !status.ok()) {
-    return Failed(socket, status);
-  }
+  RETURN_IF_ERROR(CallOver(socket, [&](grpc::ClientContext* context) { return stub->ListPodSandbox(context, {}, &sandboxes); }));
   std::map<std::string_view, const cri::PodSandbox*> by_id;
   for (const cri::PodSandbox& sandbox : sandboxes.items()) by_id[sandbox.id()] = &sandbox;
   std::map<std::string, ContainerNames> names;

@@ -1,5 +1,4 @@
-// The names that belong to container ids, from the container runtime (CRI v1). Blocks for up to twice
-// kKubeDeadlineMs.
+// The names that belong to container ids, from the container runtime (CRI v1). Blocks for up to 4 s.
 #pragma once
 
 #include <sys/types.h>

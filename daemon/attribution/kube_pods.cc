@@ -1,9 +1,7 @@
 #include "daemon/attribution/kube_pods.h"
 
-#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <utility>
 
 #include "daemon/attribution/kube_socket.h"
@@ -21,14 +19,8 @@ Result<std::vector<PodDevice>> AskKubelet(const std::string& socket, uid_t own_u
   Result<UniqueFd> connection = ConnectTrusted(socket, own_uid);
   if (!connection.ok()) return connection.status();
   auto stub = ::v1::PodResourcesLister::NewStub(ChannelOver(std::move(connection).value()));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::milliseconds(kKubeDeadlineMs));
   ::v1::ListPodResourcesResponse answer;
-  grpc::Status status = stub->List(&context, ::v1::ListPodResourcesRequest(), &answer);
-  if (!status.ok()) {
-    return Unavailable(fmt::format("{}: {}", socket, LabelText(status.error_message())));
-  }
+  RETURN_IF_ERROR(CallOver(socket, [&](grpc::ClientContext* context) { return stub->List(context, {}, &answer); }));
   std::vector<PodDevice> devices;
   for (const ::v1::PodResources& pod : answer.pod_resources()) {
     for (const ::v1::ContainerResources& container : pod.containers()) {

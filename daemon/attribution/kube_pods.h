@@ -1,4 +1,4 @@
-// What the kubelet gave to whom (pod-resources v1). Blocks for up to kKubeDeadlineMs.
+// What the kubelet gave to whom (pod-resources v1). Blocks for up to 2 s.
 #pragma once
 
 #include <sys/types.h>

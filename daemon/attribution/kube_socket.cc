@@ -9,7 +9,10 @@
 #include <sys/un.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+
+#include "daemon/attribution/label_text.h"
 
 namespace profd {
 namespace {
@@ -56,6 +59,13 @@ std::shared_ptr<grpc::Channel> ChannelOver(UniqueFd connection) {
   arguments.SetMaxReceiveMessageSize(kMaxKubeAnswer);
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   return grpc::CreateCustomInsecureChannelFromFd("localhost", connection.Release(), arguments);
+}
+
+Status CallOver(const std::string& socket, const std::function<grpc::Status(grpc::ClientContext*)>& call) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  const grpc::Status status = call(&context);
+  return status.ok() ? Status() : Unavailable(fmt::format("{}: {}", socket, LabelText(status.error_message())));
 }
 
 }  // namespace profd

@@ -60,7 +60,7 @@ Result<UniqueFd> StateStore::Open(std::string_view sub) {
   }
   UniqueFd top(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!top.valid()) return Status::FromErrno(errno, fmt::format("open {}", path_));
-  if (Status own = CheckOwn(top.get(), path_); !own.ok()) return own;
+  RETURN_IF_ERROR(CheckOwn(top.get(), path_));
   if (lock_.valid() && !IsSame(top.get(), kLock, lock_.get())) RETURN_IF_ERROR(LockIn(top.get()));
   if (sub.empty()) return top;
   const std::string name(sub);

@@ -71,7 +71,7 @@ Result<std::vector<ChannelReleases::Key>> ChannelReleases::KeysOf(const Peer& pe
       problems.Add(NoSuchDevice(id, deps_.devices));
       continue;
     }
-    if (Status may = deps_.node_devices.MayUse(peer, *device); !may.ok()) return may;
+    RETURN_IF_ERROR(deps_.node_devices.MayUse(peer, *device));
     std::vector<uint32_t> wanted(named.begin(), named.end());
     if (wanted.empty()) {
       std::copy_if(device->channels.begin(), device->channels.end(), std::back_inserter(wanted),

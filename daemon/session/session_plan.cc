@@ -37,7 +37,7 @@ class Planner {
     CheckLimits();
     PlanCollectors();
     DescribeOptions();
-    if (Status status = Verdict(); !status.ok()) return status;
+    RETURN_IF_ERROR(Verdict());
     return std::move(plan_);
   }
 
