@@ -24,7 +24,27 @@ using ::testing::HasSubstr;
 using ::testing::Property;
 using profd::testing::kAlice;
 
-class EarlierSessionsTest : public profd::testing::SessionManagerTest {};
+constexpr const char* kId = "0123456789ab";  // of an earlier daemon's session
+
+class EarlierSessionsTest : public profd::testing::SessionManagerTest {
+ protected:
+  state::StoredSession Saved(const std::string& id) const {
+    state::StoredSession stored;
+    EXPECT_TRUE(ParseStateFile(states_.sessions.at(id), &stored)) << states_.sessions.at(id);
+    return stored;
+  }
+  // What is saved of a session that runs, as that of an earlier one.
+  state::StoredSession SavedAs(const std::string& id) {
+    state::StoredSession stored = Saved(Started(As(kAlice), Spec()));
+    stored.set_session_id(id);
+    return stored;
+  }
+  void Resume(const state::StoredSession& stored) {
+    std::string text;
+    EXPECT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
+    earlier_.Resume(stored.session_id(), text);
+  }
+};
 
 // A dump of an earlier daemon's as its manifest has it: 100 records of the host's memory, 3 lost.
 v1::Session Found(const std::string& id, const std::string& dump, int64_t started_ns, uint32_t number = 1) {
@@ -60,14 +80,12 @@ TEST_F(EarlierSessionsTest, AStateFileHasTheSpec) {
   request.mutable_schedule()->set_duration_ms(5'000);
   const std::string id = Started(As(kAlice), request);
   const v1::Session before = Show(id);
-  state::StoredSession stored;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &stored).ok()) << states_.sessions.at(id);
-  EXPECT_EQ(stored.spec().SerializeAsString(), before.spec().SerializeAsString());
+  EXPECT_EQ(Saved(id).spec().SerializeAsString(), before.spec().SerializeAsString());
 
   std::string found = states_.sessions.at(id);
-  found.replace(found.find(id), id.size(), "0123456789ab");
-  earlier_.Resume("0123456789ab", found);
-  const v1::Session after = Show("0123456789ab");
+  found.replace(found.find(id), id.size(), kId);
+  earlier_.Resume(kId, found);
+  const v1::Session after = Show(kId);
   EXPECT_EQ(after.status().state(), v1::Session::STATE_SCHEDULED);
   EXPECT_EQ(after.owner().uid(), kAlice);
   EXPECT_EQ(after.spec().label(), "later");
@@ -76,20 +94,15 @@ TEST_F(EarlierSessionsTest, AStateFileHasTheSpec) {
 }
 
 TEST_F(EarlierSessionsTest, ASessionThatGoesOnCountsWhatItsSegmentsRecordedAndUsed) {
-  state::StoredSession stored;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(Started(As(kAlice), Spec())), &stored).ok());
-  const std::string id = "0123456789ab";
-  stored.set_session_id(id);
+  state::StoredSession stored = SavedAs(kId);
   state::StoredStatistics& used = *stored.add_statistics();
   used.set_device(3);
   used.set_energy_joules(5200);
-  std::string text;
-  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
   // The newest first.
-  earlier_.AddFound(Found(id, "PROF_000002", 2000));
-  earlier_.AddFound(Found(id, "PROF_000001", 1000));
-  earlier_.Resume(id, text);
-  const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+  earlier_.AddFound(Found(kId, "PROF_000002", 2000));
+  earlier_.AddFound(Found(kId, "PROF_000001", 1000));
+  Resume(stored);
+  const v1::SessionStatus status = Until(kId, v1::Session::STATE_RUNNING).status();
   ASSERT_EQ(status.segments_size(), 3);
   const uint64_t now = status.segments(2).records();
   EXPECT_EQ(status.records(), 200 + now);
@@ -110,46 +123,37 @@ TEST_F(EarlierSessionsTest, ASessionThatGoesOnCountsWhatItsSegmentsRecordedAndUs
 
   // For the daemon after this one: every 5 s, and when this one leaves.
   auto saved = [&] {
-    state::StoredSession again;
-    return google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &again).ok() && again.statistics_size() == 1 &&
-           again.statistics(0).energy_joules() == 5200;
+    const state::StoredSession again = Saved(kId);
+    return again.statistics_size() == 1 && again.statistics(0).energy_joules() == 5200;
   };
   EXPECT_TRUE(saved());
-  states_.sessions[id] = "";
+  states_.sessions[kId] = "";
   Tick(4 * kNsPerSecond);
-  EXPECT_EQ(states_.sessions.at(id), "");
+  EXPECT_EQ(states_.sessions.at(kId), "");
   Tick(kNsPerSecond);
   EXPECT_TRUE(saved());
-  states_.sessions[id] = "";
+  states_.sessions[kId] = "";
   live_.SaveStates();
   EXPECT_TRUE(saved());
 }
 
 // Its data begins before its request, by what the flight recorder held.
 TEST_F(EarlierSessionsTest, ASessionThatGoesOnBeginsInThePastAsBefore) {
-  state::StoredSession stored;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(Started(As(kAlice), Spec())), &stored).ok());
-  const std::string id = "0123456789ab";
-  stored.set_session_id(id);
+  state::StoredSession stored = SavedAs(kId);
   stored.set_started_ns(5 * kNsPerSecond);
   stored.set_since_ns(2 * kNsPerSecond);
-  std::string text;
-  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
-  earlier_.Resume(id, text);
-  const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+  Resume(stored);
+  const v1::SessionStatus status = Until(kId, v1::Session::STATE_RUNNING).status();
   EXPECT_EQ(status.started_ns(), 5 * kNsPerSecond);
   EXPECT_EQ(status.since_ns(), 2 * kNsPerSecond);
-  state::StoredSession again;  // for the daemon after this one
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(states_.sessions.at(id), &again).ok());
-  EXPECT_EQ(again.since_ns(), 2 * kNsPerSecond);
+  EXPECT_EQ(Saved(kId).since_ns(), 2 * kNsPerSecond) << "for the daemon after this one";
 }
 
 TEST_F(EarlierSessionsTest, ASessionThatDoesNotGoOnHasWhatItUsed) {
-  const std::string id = "0123456789ab";
-  earlier_.AddFound(Found(id, "PROF_000001", 1000));
-  earlier_.Resume(id, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
+  earlier_.AddFound(Found(kId, "PROF_000001", 1000));
+  earlier_.Resume(kId, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
                            "statistics": [{"device": 3, "energy_joules": 5200, "utilization_sum": 1, "utilizations": 4}]})");
-  const v1::SessionStatus status = Show(id).status();
+  const v1::SessionStatus status = Show(kId).status();
   EXPECT_THAT(status.reason(), HasSubstr("it was being ended: duration"));
   ASSERT_EQ(status.statistics_size(), 1);
   EXPECT_EQ(status.statistics(0).device(), 3u);
@@ -158,19 +162,18 @@ TEST_F(EarlierSessionsTest, ASessionThatDoesNotGoOnHasWhatItUsed) {
 }
 
 TEST_F(EarlierSessionsTest, ASessionWithoutADumpThatDoesNotGoOnHasWhatItUsed) {
-  const std::string id = "0123456789ab";
-  earlier_.Resume(id, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
+  earlier_.Resume(kId, R"({"version": 2, "session_id": "0123456789ab", "ending": "duration",
                            "statistics": [{"device": 3, "energy_joules": 5200}]})");
-  const v1::SessionStatus status = Show(id).status();
+  const v1::SessionStatus status = Show(kId).status();
   EXPECT_EQ(status.state(), v1::Session::STATE_INTERRUPTED);
   ASSERT_EQ(status.statistics_size(), 1);
   EXPECT_EQ(status.statistics(0).energy_joules(), 5200);
 }
 
 TEST_F(EarlierSessionsTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
-  earlier_.AddFound(Found("0123456789ab", "PROF_000002", 2000));
-  earlier_.AddFound(Found("0123456789ab", "PROF_000001", 1000));
-  const v1::SessionStatus status = Show("0123456789ab").status();
+  earlier_.AddFound(Found(kId, "PROF_000002", 2000));
+  earlier_.AddFound(Found(kId, "PROF_000001", 1000));
+  const v1::SessionStatus status = Show(kId).status();
   EXPECT_EQ(status.records(), 200u);
   EXPECT_EQ(status.dropped_records(), 6u);
   EXPECT_EQ(status.removed_records(), 40u);
@@ -186,13 +189,13 @@ TEST_F(EarlierSessionsTest, AnEndedSessionCountsWhatItsSegmentsRecorded) {
 TEST_F(EarlierSessionsTest, SegmentsKeepTheirNumbers) {
   const auto numbers = [this] {
     std::vector<uint32_t> all;
-    const v1::Session session = Show("0123456789ab");
+    const v1::Session session = Show(kId);
     for (const v1::Segment& segment : session.status().segments()) all.push_back(segment.number());
     return all;
   };
-  earlier_.AddFound(Found("0123456789ab", "PROF_000004", 4000, 4));
+  earlier_.AddFound(Found(kId, "PROF_000004", 4000, 4));
   EXPECT_THAT(numbers(), ElementsAre(4u));
-  earlier_.AddFound(Found("0123456789ab", "PROF_000003", 3000, 3));
+  earlier_.AddFound(Found(kId, "PROF_000003", 3000, 3));
   EXPECT_THAT(numbers(), ElementsAre(3u, 4u));
   records_.OnDumpRemoved("PROF_000003", kReasonTotal);
   EXPECT_THAT(numbers(), ElementsAre(4u));
@@ -201,18 +204,17 @@ TEST_F(EarlierSessionsTest, SegmentsKeepTheirNumbers) {
 // Each segment has its own counts, also after it was found again.
 TEST_F(EarlierSessionsTest, ASegmentThatIsRemovedTakesItsCountsWithIt) {
   const std::string started = Started(As(kAlice), Spec());
-  const std::string id = "0123456789ab";
   std::string text = states_.sessions.at(started);
-  text.replace(text.find(started), started.size(), id);
-  v1::Session newer = Found(id, "PROF_000002", 2000);
+  text.replace(text.find(started), started.size(), kId);
+  v1::Session newer = Found(kId, "PROF_000002", 2000);
   newer.mutable_status()->set_records(10);
   newer.mutable_status()->set_dropped_records(1);
   newer.mutable_status()->mutable_outcomes(0)->set_records(10);
   earlier_.AddFound(newer);
-  earlier_.AddFound(Found(id, "PROF_000001", 1000));
-  earlier_.Resume(id, text);
+  earlier_.AddFound(Found(kId, "PROF_000001", 1000));
+  earlier_.Resume(kId, text);
   const auto records = [&] {
-    const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+    const v1::SessionStatus status = Until(kId, v1::Session::STATE_RUNNING).status();
     const auto row = std::ranges::find(status.outcomes(), "host_mem", &v1::Outcome::collector);
     const uint64_t now = status.segments(status.segments_size() - 1).records();
     EXPECT_EQ(status.records(), row->records());
@@ -227,19 +229,14 @@ TEST_F(EarlierSessionsTest, ASegmentThatIsRemovedTakesItsCountsWithIt) {
 
 // Of the four dumps that it had one is left: the next is the fifth.
 TEST_F(EarlierSessionsTest, ANumberOfASegmentIsNotGivenTwice) {
-  state::StoredSession stored;
-  ASSERT_TRUE(ParseStateFile(states_.sessions.at(Started(As(kAlice), Spec())), &stored));
+  state::StoredSession stored = SavedAs(kId);
   EXPECT_EQ(stored.segment(), 1u);
-  const std::string id = "0123456789ab";
-  stored.set_session_id(id);
   stored.set_segment(4);
   stored.set_dump("PROF_000004");
   stored.clear_segments();
-  std::string text;
-  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
-  earlier_.AddFound(Found(id, "PROF_000004", 4000, 4));
-  earlier_.Resume(id, text);
-  const v1::SessionStatus status = Until(id, v1::Session::STATE_RUNNING).status();
+  earlier_.AddFound(Found(kId, "PROF_000004", 4000, 4));
+  Resume(stored);
+  const v1::SessionStatus status = Until(kId, v1::Session::STATE_RUNNING).status();
   EXPECT_THAT(status.segments(), ElementsAre(Property(&v1::Segment::number, 4u), Property(&v1::Segment::number, 5u)));
   const std::string path = status.dump_path();
   const Result<Manifest> manifest = ParseManifest(ReadText(path + "/profd_manifest.json"));
@@ -248,49 +245,44 @@ TEST_F(EarlierSessionsTest, ANumberOfASegmentIsNotGivenTwice) {
   EXPECT_EQ(manifest->continues, "PROF_000004");
   records_.OnDumpRemoved("PROF_000004", kReasonTotal);
   live_.SaveStates();
-  ASSERT_TRUE(ParseStateFile(states_.sessions.at(id), &stored));
+  stored = Saved(kId);
   EXPECT_EQ(stored.segments_size(), 0);
   EXPECT_EQ(stored.segment(), 5u);
 }
 
 // The state was saved, and the dump of the third segment was not made; of those before it the second is left.
 TEST_F(EarlierSessionsTest, ANumberWithoutADumpIsGivenAgain) {
-  state::StoredSession stored;
-  ASSERT_TRUE(ParseStateFile(states_.sessions.at(Started(As(kAlice), Spec())), &stored));
-  const std::string id = "0123456789ab";
-  stored.set_session_id(id);
+  state::StoredSession stored = SavedAs(kId);
   stored.set_segment(3);
   stored.clear_dump();
   stored.add_segments()->set_dump_path("/dumps/PROF_000002");
-  std::string text;
-  ASSERT_TRUE(google::protobuf::util::MessageToJsonString(stored, &text).ok());
-  earlier_.AddFound(Found(id, "PROF_000002", 2000));
-  earlier_.Resume(id, text);
-  const std::string path = Until(id, v1::Session::STATE_RUNNING).status().dump_path();
+  earlier_.AddFound(Found(kId, "PROF_000002", 2000));
+  Resume(stored);
+  const std::string path = Until(kId, v1::Session::STATE_RUNNING).status().dump_path();
   const Result<Manifest> manifest = ParseManifest(ReadText(path + "/profd_manifest.json"));
   ASSERT_TRUE(manifest.ok()) << manifest.status().ToString();
   EXPECT_EQ(manifest->segment, 3);
 }
 
 TEST_F(EarlierSessionsTest, ASessionOfSixtyFourDumpsDoesNotGoOn) {
-  earlier_.Resume("0123456789ab", R"({"version": 2, "session_id": "0123456789ab", "segment": 64, "dump": "PROF_000064"})");
-  EXPECT_THAT(Show("0123456789ab").status().reason(), HasSubstr("not continued: it has had 64 segments"));
+  earlier_.Resume(kId, R"({"version": 2, "session_id": "0123456789ab", "segment": 64, "dump": "PROF_000064"})");
+  EXPECT_THAT(Show(kId).status().reason(), HasSubstr("not continued: it has had 64 segments"));
 }
 
 TEST_F(EarlierSessionsTest, ADumpThatIsFoundLateDoesNotHideWhyItsSessionDidNotGoOn) {
   const char* const text = R"({"version": 2, "session_id": "0123456789ab", "ending": "duration", "peer": {"uid": 1000}})";
-  earlier_.Resume("0123456789ab", text);
-  earlier_.AddFound(Found("0123456789ab", "PROF_000002", 2000));
-  earlier_.AddFound(Found("0123456789ab", "PROF_000001", 1000));
-  v1::SessionStatus status = Show("0123456789ab").status();
+  earlier_.Resume(kId, text);
+  earlier_.AddFound(Found(kId, "PROF_000002", 2000));
+  earlier_.AddFound(Found(kId, "PROF_000001", 1000));
+  v1::SessionStatus status = Show(kId).status();
   EXPECT_EQ(status.segments_size(), 2);
   EXPECT_THAT(status.reason(), HasSubstr("not continued: it was being ended: duration"));
   // One whose end was written, but not that it had ended.
-  v1::Session ended = Found("0123456789ab", "PROF_000003", 3000);
+  v1::Session ended = Found(kId, "PROF_000003", 3000);
   ended.mutable_status()->set_state(v1::Session::STATE_DONE);
   ended.mutable_status()->set_reason("duration");
   earlier_.AddFound(ended);
-  status = Show("0123456789ab").status();
+  status = Show(kId).status();
   EXPECT_EQ(status.state(), v1::Session::STATE_DONE);
   EXPECT_EQ(status.reason(), "duration");
 }
@@ -322,13 +314,13 @@ TEST_F(EarlierSessionsTest, TheLastDumpHasWhyItsSessionDidNotGoOn) {
   };
   const std::string why = "profd ended before the session did; not continued: it was being ended: duration";
   const char* const text = R"({"version": 2, "session_id": "0123456789ab", "ending": "duration"})";
-  earlier.AddFound(found("0123456789ab", 2));
-  earlier.AddFound(found("0123456789ab", 1));
-  earlier.Resume("0123456789ab", text);
+  earlier.AddFound(found(kId, 2));
+  earlier.AddFound(found(kId, 1));
+  earlier.Resume(kId, text);
   EXPECT_TRUE(time_.RunUntil([&] { return reason_in(2) == why; })) << reason_in(2);
   // Of a session whose dumps are found late.
   std::string late = text;
-  late.replace(late.find("0123456789ab"), 12, "0123456789cd");
+  late.replace(late.find(kId), 12, "0123456789cd");
   earlier.Resume("0123456789cd", late);
   earlier.AddFound(found("0123456789cd", 4));
   earlier.AddFound(found("0123456789cd", 3));
@@ -351,8 +343,8 @@ TEST_F(EarlierSessionsTest, AnUnansweredStartLeavesNothingToTheNextDaemon) {
     earlier_.Resume(as, copy);
     EXPECT_EQ(Show(as).session_id(), "");
   };
-  earlier_.AddFound(Found("0123456789ab", "PROF_000001", 1000));
-  resume("0123456789ab");
+  earlier_.AddFound(Found(kId, "PROF_000001", 1000));
+  resume(kId);
   // Its end was written, and the dump is still there.
   v1::Session ended = Found("0123456789cd", "PROF_000002", 2000);
   ended.mutable_status()->set_state(v1::Session::STATE_DONE);
@@ -368,11 +360,11 @@ TEST_F(EarlierSessionsTest, AnUnansweredStartLeavesNothingToTheNextDaemon) {
 
 TEST_F(EarlierSessionsTest, AStateFileOfAnotherVersionIsDropped) {
   for (const char* version : {"1", "3"}) {
-    states_.sessions["0123456789ab"] = "kept";
-    earlier_.Resume("0123456789ab", fmt::format(R"({{"version": {}, "session_id": "0123456789ab",
+    states_.sessions[kId] = "kept";
+    earlier_.Resume(kId, fmt::format(R"({{"version": {}, "session_id": "0123456789ab",
                                                       "order": {{"job_id": "j"}}}})", version));
-    EXPECT_TRUE(Show("0123456789ab").session_id().empty()) << version;
-    EXPECT_FALSE(states_.sessions.contains("0123456789ab")) << version;
+    EXPECT_TRUE(Show(kId).session_id().empty()) << version;
+    EXPECT_FALSE(states_.sessions.contains(kId)) << version;
   }
 }
 
