@@ -65,7 +65,7 @@ std::string Quote(std::string_view text) {
   return out;
 }
 
-void Write(Level level, std::string_view event, std::initializer_list<Field> fields) {
+void Write(Level level, std::string_view event, std::span<const Field> fields) {
   auto logger = spdlog::default_logger_raw();
   if (!logger->should_log(ToSpdlog(level))) return;
   std::string line(event);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,7 +26,7 @@ struct Field {
 
 // `event` is a short fixed phrase; everything that varies is a field. Values are quoted and escaped,
 // so that bytes from a client cannot forge a line or drive a terminal.
-void Write(Level level, std::string_view event, std::initializer_list<Field> fields);
+void Write(Level level, std::string_view event, std::span<const Field> fields);
 
 inline void Debug(std::string_view event, std::initializer_list<Field> fields = {}) {
   Write(Level::kDebug, event, fields);

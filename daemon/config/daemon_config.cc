@@ -1,6 +1,7 @@
 #include "daemon/config/daemon_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -52,30 +53,21 @@ bool IsChoice(std::string_view choices, std::string_view value) {
   return false;
 }
 
-// Stores the node into the key's member; false if its type does not fit.
-bool Store(const toml::node& node, const Key& key, DaemonConfig* config) {
-  if (auto* member = std::get_if<StringMember>(&key.member)) {
-    if (!node.is_string()) return false;
-    config->*(*member) = node.as_string()->get();
-    return true;
-  }
-  if (auto* member = std::get_if<IntMember>(&key.member)) {
-    if (!node.is_integer()) return false;
-    config->*(*member) = node.as_integer()->get();
-    return true;
-  }
-  if (auto* member = std::get_if<BoolMember>(&key.member)) {
-    if (!node.is_boolean()) return false;
-    config->*(*member) = node.as_boolean()->get();
-    return true;
-  }
+// False if the node is of another type.
+template <class T>
+bool Store(const toml::node& node, T* out) {
+  const toml::value<T>* value = node.as<T>();
+  if (value != nullptr) *out = value->get();
+  return value != nullptr;
+}
+
+bool Store(const toml::node& node, std::vector<std::string>* out) {
   if (!node.is_array()) return false;
   std::vector<std::string> list;
   for (const toml::node& element : *node.as_array()) {
-    if (!element.is_string()) return false;
-    list.push_back(element.as_string()->get());
+    if (!Store(element, &list.emplace_back())) return false;
   }
-  config->*std::get<ListMember>(key.member) = std::move(list);
+  *out = std::move(list);
   return true;
 }
 
@@ -118,7 +110,7 @@ void ParseSection(std::string_view section, const toml::table& table, std::strin
     const Key* key = FindKey(section, name.str());
     if (key == nullptr) {
       problems->push_back(fmt::format("{}: unknown key {}.{}{}", where, section, name.str(), KeyHint(section, name.str())));
-    } else if (!Store(node, *key, config)) {
+    } else if (!std::visit([&node = node, config](auto member) { return Store(node, &(config->*member)); }, key->member)) {
       problems->push_back(fmt::format("{}: {} must be {}", where, Describe(*key), Range(*key)));
     } else {
       (*places)[Describe(*key)] = where;
@@ -128,19 +120,9 @@ void ParseSection(std::string_view section, const toml::table& table, std::strin
 
 std::string DefaultOf(const Key& key) {
   const DaemonConfig defaults;
-  if (auto* member = std::get_if<StringMember>(&key.member)) {
-    return fmt::format("\"{}\"", defaults.*(*member));
-  }
-  if (auto* member = std::get_if<IntMember>(&key.member)) {
-    return fmt::format("{}", defaults.*(*member));
-  }
-  if (auto* member = std::get_if<BoolMember>(&key.member)) {
-    return defaults.*(*member) ? "true" : "false";
-  }
-  const auto& list = defaults.*std::get<ListMember>(key.member);
-  std::string text;
-  for (const std::string& item : list) text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", item);
-  return "[" + text + "]";
+  if (auto* member = std::get_if<StringMember>(&key.member)) return fmt::format("\"{}\"", defaults.*(*member));
+  // A list as ["a", "b"].
+  return std::visit([&defaults](auto member) { return fmt::format("{}", defaults.*member); }, key.member);
 }
 
 bool Same(const DaemonConfig& a, const DaemonConfig& b, const Key& key) {

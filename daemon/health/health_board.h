@@ -11,7 +11,7 @@
 
 namespace profd {
 
-// A line of the log: `event` is a fixed phrase, with three or four fields.
+// A line of the log: `event` is a fixed phrase.
 struct HealthChange {
   Verdict verdict = Verdict::kOk;  // how bad it is
   std::string event;

@@ -16,19 +16,7 @@ namespace {
 constexpr MetricId kVerdict = MetricByName("atlas_npu_verdict");
 
 v1::Health::Verdict WireVerdict(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kOk:
-      return v1::Health::VERDICT_OK;
-    case Verdict::kDegraded:
-      return v1::Health::VERDICT_DEGRADED;
-    case Verdict::kFaulty:
-      return v1::Health::VERDICT_FAULTY;
-    case Verdict::kDown:
-      return v1::Health::VERDICT_DOWN;
-    case Verdict::kUnknown:
-      break;
-  }
-  return v1::Health::VERDICT_UNKNOWN;
+  return EnumOf<v1::Health::Verdict>(VerdictName(verdict));
 }
 
 log::Level LevelOf(Verdict verdict) {
@@ -37,15 +25,9 @@ log::Level LevelOf(Verdict verdict) {
 }
 
 void Log(const HealthChange& change) {
-  const auto& f = change.fields;
-  const log::Level level = LevelOf(change.verdict);
-  if (f.size() == 3) {
-    log::Write(level, change.event, {{f[0].first, f[0].second}, {f[1].first, f[1].second}, {f[2].first, f[2].second}});
-  } else {
-    log::Write(level, change.event,
-               {{f[0].first, f[0].second}, {f[1].first, f[1].second}, {f[2].first, f[2].second},
-                {f[3].first, f[3].second}});
-  }
+  std::vector<log::Field> fields;
+  for (const auto& [key, value] : change.fields) fields.emplace_back(key, value);
+  log::Write(LevelOf(change.verdict), change.event, fields);
 }
 
 }  // namespace

@@ -22,8 +22,7 @@ constexpr int kMinBcryptCost = 4;
 constexpr size_t kSaltBytes = 32;
 
 bool IsBcryptLetter(char c) {
-  return IsLetterOrDigit(c) || c == '.' ||
-         c == '/';
+  return IsLetterOrDigit(c) || c == '.' || c == '/';
 }
 
 // Padded or not.
