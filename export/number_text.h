@@ -17,5 +17,18 @@ double PyRound3(double value);
 char* AppendDecimals(char* out, double value, int count);
 // Exactly 3 decimals of ns as us: 1767225600040000.000.
 char* AppendMicros(char* out, int64_t t_ns);
+// Three digits of 0 to 999.
+char* AppendTriple(char* out, uint32_t value);
+// One to three decimals, where these and at most 15 digits read as the value again: then there is no other text as
+// short. Null: they do not.
+char* AppendThousandths(char* out, double value);
+
+// Decimal arithmetic, where doubles would get ties wrong.
+__extension__ using WideInt = __int128;
+WideInt PowerOfTen(int exponent);
+// The integer nearest to num / den, ties to even. `den` > 0.
+WideInt NearestEven(WideInt num, WideInt den);
+// The shortest decimal number that reads back as `value` > 0 is digits * 10^exponent.
+bool ShortestDecimal(double value, int64_t* digits, int* exponent);
 
 }  // namespace profd::exporting

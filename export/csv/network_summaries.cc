@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "export/csv/summaries.h"
 #include "export/table.h"
 
@@ -111,11 +112,8 @@ class DvppSummary : public Summary {
   Status Write(std::string_view, CsvText* out) override {
     const Column& engine_column = TableOf(TableId::kDvpp).columns[1];
     for (const auto& [key, engine] : engines_) {
-      std::string type(KeyText(engine_column, key[1]));
-      std::ranges::transform(type, type.begin(),
-                             [](char c) { return static_cast<char>(c >= 'a' ? c - 32 : c); });
       CsvRow row = NextRow(out);
-      row.Int(key[0]).Text(type).Int(key[2]);
+      row.Int(key[0]).Text(UpperCase(KeyText(engine_column, key[1]))).Int(key[2]);
       row.SqlText(engine.max_time - engine.min_time).SqlText(engine.max_frame - engine.min_frame);
       row.Text(Percent(engine.utilization)).End();
     }

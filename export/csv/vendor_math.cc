@@ -17,37 +17,14 @@ constexpr std::array<double, 7> kHalves = {0.5, 0.5e-1, 0.5e-2, 0.5e-3, 0.5e-4, 
 // Beyond, a double has no decimals worth rounding.
 constexpr double kNoDecimals = 4503599627370496.0;
 
-__extension__ using Wide = __int128;
-
-// The value's shortest decimal text in units of 1e-18, what is below cut off. |value| < 1e18.
-Wide Decimal18(double value) {
-  std::array<char, 64> text;
-  auto end = std::to_chars(text.data(), text.data() + text.size(), std::fabs(value),
-                           std::chars_format::scientific)
-                 .ptr;
-  const char* e = std::find(text.data(), end, 'e');
+// The value's shortest decimal text in units of 1e-18, what is below cut off. |value| < 1e15.
+WideInt Decimal18(double value) {
+  int64_t digits = 0;  // at most 17 of them
   int exponent = 0;
-  const char* digits_of_exponent = e + 1;
-  if (*digits_of_exponent == '+') ++digits_of_exponent;
-  std::from_chars(digits_of_exponent, end, exponent);
-  Wide units = 0;
-  int scale = 18 + exponent;  // power of ten of the next digit
-  for (const char* p = text.data(); p != e; ++p) {
-    if (*p == '.') continue;
-    if (scale-- < 0) break;
-    units = units * 10 + (*p - '0');
-  }
-  for (; scale >= 0; --scale) units *= 10;
+  if (!ShortestDecimal(std::fabs(value), &digits, &exponent) || exponent < -36) return 0;
+  const int scale = 18 + exponent;
+  const WideInt units = scale < 0 ? digits / PowerOfTen(-scale) : digits * PowerOfTen(scale);
   return value < 0 ? -units : units;
-}
-
-Wide DivideHalfEven(Wide value, Wide by) {
-  bool negative = value < 0;
-  if (negative) value = -value;
-  Wide quotient = value / by;
-  Wide twice = (value % by) * 2;
-  if (twice > by || (twice == by && quotient % 2 != 0)) ++quotient;
-  return negative ? -quotient : quotient;
 }
 
 // A point and a digit into a text that has none, in front of its exponent.
@@ -86,12 +63,12 @@ double SqlRound(double value, int digits) {
 }
 
 std::string DecimalAverage(std::span<const double> values, int64_t count) {
-  constexpr Wide kThousandth = 1'000'000'000'000'000;
-  Wide sum = 0;
+  constexpr WideInt kThousandth = 1'000'000'000'000'000;
+  WideInt sum = 0;
   for (double value : values) {
     if (std::isfinite(value) && std::fabs(value) < 1e15) sum += Decimal18(value);
   }
-  Wide thousandths = count > 0 ? DivideHalfEven(DivideHalfEven(sum, kThousandth), count) : 0;
+  const WideInt thousandths = count > 0 ? NearestEven(NearestEven(sum, kThousandth), count) : 0;
   auto average = static_cast<int64_t>(thousandths);
   std::string text = average < 0 ? "-" : "";
   average = std::abs(average);
@@ -110,21 +87,7 @@ char* AppendRepr(char* out, double value) {
 
 char* AppendSqlText(char* out, double value) {
   if (!std::isfinite(value)) value = 0;
-  // A number of at most 15 digits that reads as the value is the text with 15 digits, zeros at its end dropped.
-  const double scaled = value * 1000;
-  if (scaled >= 0 && scaled < 1e15 && !std::signbit(value)) {
-    const auto thousandths = static_cast<uint64_t>(std::nearbyint(scaled));
-    if (static_cast<double>(thousandths) / 1000 == value) {
-      out = AppendUint(out, thousandths / 1000);
-      const auto part = static_cast<uint32_t>(thousandths % 1000);
-      *out++ = '.';
-      *out++ = static_cast<char>('0' + part / 100);
-      if (part % 100 == 0) return out;
-      *out++ = static_cast<char>('0' + part / 10 % 10);
-      if (part % 10 != 0) *out++ = static_cast<char>('0' + part % 10);
-      return out;
-    }
-  }
+  if (char* end = std::signbit(value) ? nullptr : AppendThousandths(out, value)) return end;
   return WithPoint(out, std::to_chars(out, out + 30, value, std::chars_format::general, 15).ptr);
 }
 

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 
+#include "export/number_text.h"
+
 namespace profd::exporting {
 
 // num / den with `decimals` decimals (at most 6), the double nearest to that decimal number. `den`
 // > 0, |num| < 2^100.
-__extension__ typedef __int128 WideInt;
 double RoundedQuotient(WideInt num, WideInt den, int decimals);
 
 // MB/s (2^20 bytes per second) with 3 decimals of `bytes` in `ns`; 0 when no time passed.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string_view>
 
+#include "base/text.h"
 #include "export/decode/decoder_groups.h"
 #include "export/decoder.h"
 #include "export/text_scan.h"
@@ -36,7 +37,7 @@ void ForEachOwnLine(std::span<const std::byte> bytes, DecodeStats* stats, Take&&
 
 // A heading that contains `token`. What begins with a digit is a sample without its end and a heading behind it.
 inline bool IsHeadingWith(std::string_view token, std::string_view line) {
-  return !line.empty() && (line[0] < '0' || line[0] > '9') && line.find(token) != std::string_view::npos;
+  return !line.empty() && !IsDigit(line[0]) && line.find(token) != std::string_view::npos;
 }
 
 // From one timestamp to a later one; 0 when it is not later. Timestamps are untrusted, nothing overflows.

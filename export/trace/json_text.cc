@@ -1,6 +1,5 @@
 #include "export/trace/json_text.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -9,20 +8,6 @@
 
 namespace profd::exporting {
 namespace {
-
-// "000" to "999".
-constexpr std::array<char, 3000> MakeTriples() {
-  std::array<char, 3000> triples = {};
-  for (size_t i = 0; i < 1000; ++i) {
-    triples[i * 3] = static_cast<char>('0' + i / 100);
-    triples[i * 3 + 1] = static_cast<char>('0' + i / 10 % 10);
-    triples[i * 3 + 2] = static_cast<char>('0' + i % 10);
-  }
-  return triples;
-}
-constexpr std::array<char, 3000> kTriples = MakeTriples();
-
-void PutTriple(char* out, uint32_t value) { std::memcpy(out, &kTriples[value * 3], 3); }
 
 void AppendControl(std::string* out, char c) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -64,22 +49,7 @@ void AppendJsonEscaped(std::string* out, std::string_view text, size_t max_bytes
 }
 
 char* AppendShortest(char* out, double value) {
-  double scaled = value * 1000;
-  if (std::fabs(scaled) < 1e15) {
-    // At most 15 digits: when they read as the value again there is no other text as short.
-    auto thousandths = static_cast<int64_t>(std::nearbyint(scaled));
-    if (static_cast<double>(thousandths) / 1000 == value) {
-      if (thousandths < 0) {
-        *out++ = '-';
-        thousandths = -thousandths;
-      }
-      out = AppendUint(out, static_cast<uint64_t>(thousandths / 1000));
-      *out++ = '.';
-      PutTriple(out, static_cast<uint32_t>(thousandths % 1000));
-      if (out[2] != '0') return out + 3;
-      return out[1] != '0' ? out + 2 : out + 1;
-    }
-  }
+  if (char* end = AppendThousandths(out, value)) return end;
   if (!std::isfinite(value)) return AppendShortest(out, 0);
   bool fixed = std::fabs(value) >= 1e-6 && std::fabs(value) < 1e21;
   char* end = std::to_chars(out, out + 32, value,
@@ -108,11 +78,10 @@ std::string_view MicrosText::Of(int64_t t_ns) {
     seconds_size_ = static_cast<size_t>(AppendInt(text_, second) - text_);
   }
   auto rest = static_cast<uint32_t>(t_ns - second * kSecond);
-  char* out = text_ + seconds_size_;
-  PutTriple(out, rest / 1'000'000);
-  PutTriple(out + 3, rest / 1000 % 1000);
-  out[6] = '.';
-  PutTriple(out + 7, rest % 1000);
+  char* out = AppendTriple(text_ + seconds_size_, rest / 1'000'000);
+  out = AppendTriple(out, rest / 1000 % 1000);
+  *out++ = '.';
+  AppendTriple(out, rest % 1000);
   size_ = seconds_size_ + 10;
   return {text_, size_};
 }
