@@ -86,10 +86,8 @@ OperatorCsv AclStatistic(const Model& model, int64_t pid, const Calls& calls) {
     row.Text(micros(static_cast<double>(total.min_ns))).Text(micros(static_cast<double>(total.max_ns)));
     row.Int(pid).Int(thread).End();
   }
-  OperatorCsv csv = OfLines("acl_statistic", "Name,Type,Time(%),Time(us),Count,Avg(us),Min(us),Max(us),Process ID,Thread ID",
-                            std::move(lines));
-  csv.of_devices = false;
-  return csv;
+  return OfLines("acl_statistic", "Name,Type,Time(%),Time(us),Count,Avg(us),Min(us),Max(us),Process ID,Thread ID",
+                 std::move(lines), false);
 }
 
 OperatorCsv RuntimeApi(const Model& model, int64_t pid) {
@@ -103,11 +101,8 @@ OperatorCsv RuntimeApi(const Model& model, int64_t pid) {
     row.Int(static_cast<int64_t>(total.count)).Text(ShortDecimal(MeanOf(total)));
     row.Int(static_cast<int64_t>(total.min_ns)).Int(static_cast<int64_t>(total.max_ns)).Int(pid).Int(thread).End();
   }
-  OperatorCsv csv = OfLines("runtime_api",
-                            "Name,Stream ID,Time(%),Time(ns),Calls,Avg(ns),Min(ns),Max(ns),Process ID,Thread ID",
-                            std::move(lines));
-  csv.of_devices = false;
-  return csv;
+  return OfLines("runtime_api", "Name,Stream ID,Time(%),Time(ns),Calls,Avg(ns),Min(ns),Max(ns),Process ID,Thread ID",
+                 std::move(lines), false);
 }
 
 }  // namespace

@@ -77,41 +77,38 @@ Status WriteSummaries(DumpParts* parts, const CsvTarget& target) {
   return Status::Ok();
 }
 
-Status WriteRecords(std::string_view name, std::string_view columns,
-                    std::span<RecordRows* const> parts, const CsvTarget& target) {
+// Of parts whose lines are written as they are.
+template <class Rows>
+Status WriteLines(std::string_view name, std::string_view columns, std::span<Rows* const> parts, bool slice_at_limit,
+                  const CsvTarget& target) {
   uint64_t rows = 0;
-  for (RecordRows* part : parts) rows += part->lines().rows();
+  for (Rows* part : parts) rows += part->lines().rows();
   if (rows == 0) return Status::Ok();
-  bool python = name == "ub" || !IsMadeInCpp(parts.front()->context().place->chip);
-  CsvFile file = Make(target, name, std::string(columns), rows, python);
-  for (RecordRows* part : parts) RETURN_IF_ERROR(part->lines().WriteTo(&file));
+  CsvFile file = Make(target, name, std::string(columns), rows, slice_at_limit);
+  for (Rows* part : parts) RETURN_IF_ERROR(part->lines().WriteTo(&file));
   return file.Close();
 }
 
-Status WriteRecordTable(DumpParts* parts, TableId table, std::string_view name,
-                        std::string_view columns, const CsvTarget& target) {
+Status WriteRecords(DumpParts* parts, TableId table, std::string_view name, std::string_view columns,
+                    const CsvTarget& target) {
   std::vector<RecordRows*> rows;
   for (Part* part : Sorted(parts->tables[static_cast<size_t>(table)])) {
     rows.push_back(static_cast<RecordRows*>(part));
   }
-  return WriteRecords(name, columns, rows, target);
+  if (rows.empty()) return Status::Ok();
+  const bool python = name == "ub" || !IsMadeInCpp(rows.front()->context().place->chip);
+  return WriteLines<RecordRows>(name, columns, rows, python, target);
 }
 
 Status WriteActivity(DumpParts* parts, const CsvTarget& target) {
   for (const ActivityCsv& csv : ActivityCsvs()) {
     if (HasOperators(*parts, csv.name)) continue;
-    uint64_t rows = 0;
     std::vector<ActivityRows*> mine;
     for (Part* part : Sorted(parts->tables[static_cast<size_t>(csv.table)])) {
       auto* activity = dynamic_cast<ActivityRows*>(part);
-      if (activity == nullptr || !activity->Is(csv)) continue;
-      mine.push_back(activity);
-      rows += activity->lines().rows();
+      if (activity != nullptr && activity->Is(csv)) mine.push_back(activity);
     }
-    if (rows == 0) continue;
-    CsvFile file = Make(target, csv.name, std::string(csv.columns), rows, false);
-    for (ActivityRows* part : mine) RETURN_IF_ERROR(part->lines().WriteTo(&file));
-    RETURN_IF_ERROR(file.Close());
+    RETURN_IF_ERROR(WriteLines<ActivityRows>(csv.name, csv.columns, mine, false, target));
   }
   return Status::Ok();
 }
@@ -129,17 +126,6 @@ Status WriteStepTrace(DumpParts* parts, const CsvTarget& target) {
   CsvFile file = Make(target, "step_trace", std::move(columns), rows, false);
   for (StepTraceRows* part : Sorted(parts->steps)) {
     RETURN_IF_ERROR(part->WriteTo(reduces, &file));
-  }
-  return file.Close();
-}
-
-Status WriteMarks(DumpParts* parts, const CsvTarget& target) {
-  uint64_t rows = 0;
-  for (const auto& part : parts->marks) rows += part->lines().rows();
-  if (rows == 0) return Status::Ok();
-  CsvFile file = Make(target, "msprof_tx", std::string(kMsprofTxColumns), rows, true);
-  for (MsprofTxRows* part : Sorted(parts->marks)) {
-    RETURN_IF_ERROR(part->lines().WriteTo(&file));
   }
   return file.Close();
 }
@@ -225,11 +211,11 @@ Status WriteModules(DumpParts* parts, const CsvTarget& target) {
 
 Status WriteOthers(DumpParts* parts, const CsvTarget& target) {
   RETURN_IF_ERROR(WriteSummaries(parts, target));
-  RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
-  RETURN_IF_ERROR(WriteRecordTable(parts, TableId::kUb, "ub", kUbColumns, target));
+  RETURN_IF_ERROR(WriteRecords(parts, TableId::kNpuMem, "npu_mem", kNpuMemColumns, target));
+  RETURN_IF_ERROR(WriteRecords(parts, TableId::kUb, "ub", kUbColumns, target));
   RETURN_IF_ERROR(WriteActivity(parts, target));
   RETURN_IF_ERROR(WriteStepTrace(parts, target));
-  RETURN_IF_ERROR(WriteMarks(parts, target));
+  RETURN_IF_ERROR(WriteLines<MsprofTxRows>("msprof_tx", kMsprofTxColumns, Sorted(parts->marks), true, target));
   return WriteDurations(parts->durations, target);
 }
 

@@ -99,12 +99,10 @@ OperatorCsv MemoryRecords(const Model& model) {
     }
     row.Int(each.stream).Text(fmt::format("NPU:{}", each.device)).End();
   }
-  OperatorCsv made = OfLines("framework_memory_record",
-                             "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),"
-                             "Stream Ptr,Device Type",
-                             std::move(lines));
-  made.of_devices = false;
-  return made;
+  return OfLines("framework_memory_record",
+                 "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),"
+                 "Stream Ptr,Device Type",
+                 std::move(lines), false);
 }
 
 OperatorCsv Allocations(const Model& model) {
@@ -129,14 +127,12 @@ OperatorCsv Allocations(const Model& model) {
     }
     row.Int(taken->stream).Text(fmt::format("NPU:{}", taken->device)).End();
   }
-  OperatorCsv made = OfLines("framework_operator_memory",
-                             "Name,Size(KB),Allocation Time(us),Release Time(us),Active Release Time(us),Duration(us),"
-                             "Active Duration(us),Allocation Total Allocated(MB),Allocation Total Reserved(MB),"
-                             "Allocation Total Active(MB),Release Total Allocated(MB),Release Total Reserved(MB),"
-                             "Release Total Active(MB),Stream Ptr,Device Type",
-                             std::move(lines));
-  made.of_devices = false;
-  return made;
+  return OfLines("framework_operator_memory",
+                 "Name,Size(KB),Allocation Time(us),Release Time(us),Active Release Time(us),Duration(us),"
+                 "Active Duration(us),Allocation Total Allocated(MB),Allocation Total Reserved(MB),"
+                 "Allocation Total Active(MB),Release Total Allocated(MB),Release Total Reserved(MB),"
+                 "Release Total Active(MB),Stream Ptr,Device Type",
+                 std::move(lines), false);
 }
 
 }  // namespace

@@ -337,9 +337,9 @@ std::optional<double> WaitOf(const Model& model, std::span<const OperatorRow> ro
   return std::max(0.0, between - MicrosAsPrinted(end_ns - start_ns));
 }
 
-OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines) {
+OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines, bool of_devices) {
   const auto kept = std::make_shared<const std::vector<std::string>>(std::move(lines));
-  return {name, std::move(columns), kept->size(), [kept](size_t at, std::string* out) { *out += (*kept)[at]; }};
+  return {name, std::move(columns), kept->size(), [kept](size_t at, std::string* out) { *out += (*kept)[at]; }, of_devices};
 }
 
 Status WriteOperatorCsvs(const Model& model, int64_t begin_ns, unsigned threads, const CsvTarget& target,

@@ -22,7 +22,7 @@ struct OperatorCsv {
   std::function<void(size_t row, std::string* out)> add;  // the line of one row; any thread
   bool of_devices = true;  // false: Device_id is not its first column
 };
-OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines);
+OperatorCsv OfLines(std::string_view name, std::string columns, std::vector<std::string> lines, bool of_devices = true);
 
 // As the analyser's C++ prints doubles: up to three decimals, none that are zero at the end.
 std::string ShortDecimal(double value);
