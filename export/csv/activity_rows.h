@@ -12,11 +12,12 @@
 namespace profd::exporting::csv {
 
 struct ActivityCsv;
+class ActivityLine;
 
 class ActivityRows : public Part {
  public:
-  // Adds one line.
-  using Print = void (*)(const Strings& strings, const Batch& batch, size_t row, std::string* out);
+  // Adds the cells of one line.
+  using Print = void (*)(ActivityLine& line);
 
   ActivityRows(const PartContext& context, Print print)
       : Part(context), print_(print), lines_(*context.spool) {}

@@ -1,6 +1,8 @@
 // ai_core_utilization and ai_vector_core_utilization.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 
 #include "export/csv/aicore_metrics.h"
 #include "export/csv/summaries.h"
@@ -48,7 +50,9 @@ class CoreSummary : public Summary {
 
   Table MakeTable();
   void WriteRow(const Table& table, size_t line, std::string_view name, CsvText* out) const;
-  static const std::vector<double>* Column(const Table& table, std::string_view column);
+  // Values of cube, vector and MTE2, of which the memory bound is made. None: not all were counted.
+  using BoundColumns = std::array<const std::vector<double>*, 3>;
+  static std::optional<BoundColumns> BoundOf(const Table& table);
 
   int64_t type_;
   SeriesMap<Core> cores_;
@@ -79,11 +83,16 @@ CoreSummary::Table CoreSummary::MakeTable() {
   return table;
 }
 
-const std::vector<double>* CoreSummary::Column(const Table& table, std::string_view column) {
-  for (size_t i = 0; i < table.metrics.size(); ++i) {
-    if (ColumnOf(table.metrics[i]) == column) return &table.values[i];
+std::optional<CoreSummary::BoundColumns> CoreSummary::BoundOf(const Table& table) {
+  const auto column = [&table](const std::string& name) {
+    const auto found = std::ranges::find(table.metrics, name, ColumnOf);
+    return found == table.metrics.end() ? nullptr : &table.values[static_cast<size_t>(found - table.metrics.begin())];
+  };
+  for (const std::string kind : {"_ratio", "_exe_ratio"}) {
+    const BoundColumns columns = {column("mac" + kind), column("vec" + kind), column("mte2" + kind)};
+    if (std::ranges::find(columns, nullptr) == columns.end()) return columns;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void CoreSummary::WriteRow(const Table& table, size_t line, std::string_view name,
@@ -97,18 +106,10 @@ void CoreSummary::WriteRow(const Table& table, size_t line, std::string_view nam
       row.Repr(table.values[i][line]);
     }
   }
-  for (std::string_view kind : {"_ratio", "_exe_ratio"}) {
-    auto* mac = Column(table, "mac" + std::string(kind));
-    auto* vec = Column(table, "vec" + std::string(kind));
-    auto* mte2 = Column(table, "mte2" + std::string(kind));
-    if (mac == nullptr || vec == nullptr || mte2 == nullptr) continue;
-    double busier = std::max((*vec)[line], (*mac)[line]);
-    if (busier != 0) {
-      row.Fixed3((*mte2)[line] / busier);
-    } else {
-      row.Int(0);
-    }
-    break;
+  if (const auto bound = BoundOf(table)) {
+    const auto& [mac, vec, mte2] = *bound;
+    const double busier = std::max((*vec)[line], (*mac)[line]);
+    busier != 0 ? row.Fixed3((*mte2)[line] / busier) : row.Int(0);
   }
   row.End();
 }
@@ -119,14 +120,7 @@ Status CoreSummary::Write(std::string_view, CsvText* out) {
   if (table.metrics.empty()) return Status::Ok();
   if (out->row_count == 0) {
     for (const std::string& metric : table.metrics) out->columns += "," + ColumnOf(metric);
-    for (std::string_view kind : {"_ratio", "_exe_ratio"}) {
-      if (Column(table, "mac" + std::string(kind)) != nullptr &&
-          Column(table, "vec" + std::string(kind)) != nullptr &&
-          Column(table, "mte2" + std::string(kind)) != nullptr) {
-        out->columns += ",memory_bound";
-        break;
-      }
-    }
+    if (BoundOf(table)) out->columns += ",memory_bound";
   }
   size_t line = 0;
   for (auto& [id, core] : cores_.Sorted()) {
