@@ -85,15 +85,10 @@ template <class Record>
 class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Record> {
  public:
   ActivityDecoder(const DecodeContext& context, TableId table)
-      : table_(TableOf(table)),
-        clock_(context.clock),
-        window_(context.window),
-        sink_(*context.rows),
-        names_(context),
-        owners_(*context.dump, context.ranks) {}
+      : clock_(context.clock), names_(context), owners_(*context.dump, context.ranks), rows_(context, table) {}
 
   void FinishRows() {
-    for (auto& [device, rows] : rows_) rows.Flush();
+    rows_.Flush();
     stats_.clipped += open_.size();
     stats_.unpaired += ended_.size();
   }
@@ -133,7 +128,6 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
 
  private:
   using RecordDecoder<ActivityDecoder<Record>, Record>::stats_;
-  static constexpr size_t kMaxDevices = 256;
   static constexpr size_t kMaxOpen = 65'536;
   static constexpr uint16_t kBegins = 2;
   static constexpr uint16_t kEnds = 4;
@@ -162,36 +156,17 @@ class ActivityDecoder final : public RecordDecoder<ActivityDecoder<Record>, Reco
   template <typename... Cells>
   bool Add(const Record& r, uint16_t physical, int64_t raw_ns, Cells... cells) {
     if (!owners_.IsRequested(r.process)) return true;
-    BatchBuilder* rows = RowsOf(physical);
+    BatchBuilder* rows = rows_.Of(owners_.Device(physical));
     if (rows == nullptr) return false;
     rows->Add(clock_.HostNs(raw_ns), cells...);
     return true;
   }
-  // Null: more devices than a node has.
-  BatchBuilder* RowsOf(uint16_t physical) {
-    if (last_ != nullptr && physical == last_device_) return last_;
-    const int device = owners_.Device(physical);
-    auto found = rows_.find(device);
-    if (found == rows_.end()) {
-      if (rows_.size() >= kMaxDevices) return nullptr;
-      found = rows_.try_emplace(device, table_, device, window_, sink_).first;
-    }
-    last_ = &found->second;
-    last_device_ = physical;
-    return last_;
-  }
-
-  const TableSpec& table_;
   ClockMap clock_;
-  TimeWindow window_;
-  BatchSink& sink_;
   NameCells names_;
   Owners owners_;
-  std::map<int, BatchBuilder> rows_;
+  DeviceRows rows_;
   std::set<std::tuple<uint32_t, uint64_t, uint16_t>> open_;  // ranges by process, id and source
   std::map<std::tuple<uint32_t, uint64_t, uint16_t>, int64_t> ended_;  // ends without a begin before them: when
-  BatchBuilder* last_ = nullptr;
-  uint16_t last_device_ = 0;
 };
 
 template <class Record, TableId table>

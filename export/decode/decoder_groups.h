@@ -3,10 +3,13 @@
 // host/profd/ with ts_track.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "driver/abi/channel_format.h"
 #include "export/decoder.h"
@@ -77,5 +80,41 @@ class TableDecoder : public Decoder {
   ClockMap clock_;
   BatchBuilder rows_;
 };
+
+// Rows of one table and of several devices, whose numbers are untrusted.
+class DeviceRows {
+ public:
+  DeviceRows(const DecodeContext& context, TableId table)
+      : table_(TableOf(table)), window_(context.window), sink_(*context.rows) {}
+
+  // Null: more devices than a node has. Rows of one device mostly follow one another.
+  BatchBuilder* Of(int device) {
+    if (last_ != nullptr && device == last_device_) return last_;
+    auto found = rows_.find(device);
+    if (found == rows_.end()) {
+      constexpr size_t kMaxDevices = 256;
+      if (rows_.size() >= kMaxDevices) return nullptr;
+      found = rows_.try_emplace(device, table_, device, window_, sink_).first;
+    }
+    last_ = &found->second;
+    last_device_ = device;
+    return last_;
+  }
+  void Flush() {
+    for (auto& [device, rows] : rows_) rows.Flush();
+  }
+
+ private:
+  const TableSpec& table_;
+  TimeWindow window_;
+  BatchSink& sink_;
+  std::map<int, BatchBuilder> rows_;
+  BatchBuilder* last_ = nullptr;
+  int last_device_ = 0;
+};
+
+inline bool HasFile(const Place& place, std::string_view base) {
+  return std::ranges::find(place.files, base, &DataFile::base) != place.files.end();
+}
 
 }  // namespace profd::exporting

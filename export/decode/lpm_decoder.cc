@@ -15,10 +15,6 @@ constexpr int kNoDie = -1;
 // What the vendor's analyser takes for the voltage at the device's start when no change from before it was delivered.
 constexpr int64_t kVendorMillivolts = 900;
 
-bool HasFile(const Place& place, std::string_view base) {
-  return std::ranges::any_of(place.files, [&](const DataFile& file) { return file.base == base; });
-}
-
 // Changes of one value, from the device's start on: what was before only gives the value with which it
 // begins. The first change of all is preceded by that value at the start, if it is known.
 class ChangeSeries {

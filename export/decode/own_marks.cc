@@ -85,7 +85,7 @@ class MarksDecoder final : public EventDecoder {
     Rank rank;
     std::string_view name;
     int64_t value = 0;
-    std::string_view domain;
+    std::string_view domain = {};
   };
   struct Step {
     bool open = false;
@@ -98,34 +98,20 @@ class MarksDecoder final : public EventDecoder {
 
   bool Line(std::string_view line) {
     TextScan scan(line);
-    Mark mark;
-    int64_t ns = 0;
-    int64_t rank_number = 0;
-    TextScan time(scan.Field('\t'));
-    TextScan pid(scan.Field('\t'));
-    std::string_view rank = scan.Field('\t');
-    TextScan thread(scan.Field('\t'));
-    std::string_view kind = scan.Field('\t');
-    mark.name = scan.Field('\t');
-    if (!time.Int(&ns) || !pid.Int(&mark.thread.first) || !thread.Int(&mark.thread.second) ||
-        (!rank.empty() && !TextScan(rank).Int(&rank_number))) {
-      return false;
-    }
+    OwnLine head;
+    if (!head.Scan(&scan)) return false;
+    Mark mark{head.thread, clock_.HostNs(head.ns), head.rank, scan.Field('\t')};
     TextScan value(scan.Field('\t'));
     if (!value.Int(&mark.value)) return false;
     mark.domain = scan.Field('\t');
-    if (!rank.empty() && rank_number >= 0 && rank_number <= INT32_MAX) {
-      mark.rank = static_cast<int>(rank_number);
-    }
-    mark.t_ns = clock_.HostNs(ns);
     last_ns_ = std::max(last_ns_, mark.t_ns);
-    if (kind == "mark") return Instant(mark);
-    if (kind == "push") return Push(mark);
-    if (kind == "pop") return Pop(mark);
-    if (kind == "step_begin") return BeginStep(mark);
-    if (kind == "step_end") return EndStep(mark);
-    if (kind == "range_start") return StartRange(mark);
-    if (kind == "range_end") return EndStarted(mark);
+    if (head.kind == "mark") return Instant(mark);
+    if (head.kind == "push") return Push(mark);
+    if (head.kind == "pop") return Pop(mark);
+    if (head.kind == "step_begin") return BeginStep(mark);
+    if (head.kind == "step_end") return EndStep(mark);
+    if (head.kind == "range_start") return StartRange(mark);
+    if (head.kind == "range_end") return EndStarted(mark);
     return false;
   }
 

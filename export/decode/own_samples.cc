@@ -1,5 +1,4 @@
 #include <array>
-#include <map>
 
 #include "dump/mark_files.h"
 #include "export/decode/text_parts.h"
@@ -12,21 +11,14 @@ namespace {
 class SamplesDecoder final : public Decoder {
  public:
   explicit SamplesDecoder(const DecodeContext& context)
-      : clock_(context.clock),
-        window_(context.window),
-        strings_(*context.strings),
-        sink_(*context.rows) {}
+      : clock_(context.clock), strings_(*context.strings), rows_(context, TableId::kSample) {}
 
   void Feed(std::span<const std::byte> bytes, bool) override {
     ForEachOwnLine(bytes, &stats_, [this](std::string_view line) { return Line(line); });
   }
-  void Finish() override {
-    for (auto& [device, rows] : rows_) rows.Flush();
-  }
+  void Finish() override { rows_.Flush(); }
 
  private:
-  static constexpr size_t kMaxDevices = 256;
-
   bool Line(std::string_view line) {
     TextScan scan(line);
     TextScan time(scan.Field('\t'));
@@ -40,32 +32,15 @@ class SamplesDecoder final : public Decoder {
         device > 0xffff || !scan.Real(&value) || !scan.AtEnd()) {
       return false;
     }
-    BatchBuilder* rows = RowsOf(static_cast<int>(device));
+    BatchBuilder* rows = rows_.Of(static_cast<int>(device));
     if (rows == nullptr) return false;
     rows->Add(clock_.HostNs(ns), strings_.Intern(metric), strings_.Intern(labels), value);
     return true;
   }
 
-  // Lines of one device mostly follow one another.
-  BatchBuilder* RowsOf(int device) {
-    if (last_ != nullptr && device == last_device_) return last_;
-    auto it = rows_.find(device);
-    if (it == rows_.end()) {
-      if (rows_.size() >= kMaxDevices) return nullptr;
-      it = rows_.try_emplace(device, TableOf(TableId::kSample), device, window_, sink_).first;
-    }
-    last_ = &it->second;
-    last_device_ = device;
-    return last_;
-  }
-
   ClockMap clock_;
-  TimeWindow window_;
   Strings& strings_;
-  BatchSink& sink_;
-  std::map<int, BatchBuilder> rows_;
-  BatchBuilder* last_ = nullptr;
-  int last_device_ = 0;
+  DeviceRows rows_;
 };
 
 }  // namespace

@@ -57,24 +57,15 @@ class StacksDecoder final : public EventDecoder {
 
   bool Line(std::string_view line) {
     TextScan scan(line);
-    int64_t ns = 0, id = 0, caller = 0, rank_number = 0;
-    ThreadId thread;
-    TextScan time(scan.Field('\t'));
-    TextScan pid(scan.Field('\t'));
-    const std::string_view rank = scan.Field('\t');
-    TextScan tid(scan.Field('\t'));
-    const std::string_view kind = scan.Field('\t');
+    OwnLine head;
+    if (!head.Scan(&scan)) return false;
     TextScan frame(scan.Field('\t'));
     TextScan of(scan.Field('\t'));
-    if (!time.Int(&ns) || !pid.Int(&thread.first) || !tid.Int(&thread.second) || !frame.Int(&id) ||
-        !of.Int(&caller) || id <= 0 || (!rank.empty() && !TextScan(rank).Int(&rank_number))) {
-      return false;
-    }
-    if (kind == "frame") return Define(thread.first, id, caller, scan.Field('\t'));
-    if (kind != "stack") return false;
-    std::optional<int> known;
-    if (!rank.empty() && rank_number >= 0 && rank_number <= INT32_MAX) known = static_cast<int>(rank_number);
-    return Sample(thread, clock_.HostNs(ns), id, known);
+    int64_t id = 0;
+    int64_t caller = 0;
+    if (!frame.Int(&id) || !of.Int(&caller) || id <= 0) return false;
+    if (head.kind == "frame") return Define(head.thread.first, id, caller, scan.Field('\t'));
+    return head.kind == "stack" && Sample(head.thread, clock_.HostNs(head.ns), id, head.rank);
   }
 
   bool Define(int64_t pid, int64_t id, int64_t caller, std::string_view name) {

@@ -12,10 +12,6 @@ using records::SocRecord;
 
 constexpr int kNoDie = -1;
 
-bool LacksFile(const Place& place, std::string_view base) {
-  return std::ranges::none_of(place.files, [&](const DataFile& file) { return file.base == base; });
-}
-
 // Whose AI Core clock is in the low power records: chips 15 and 16, and those of the older ones
 // that have no file of its changes.
 bool TellsFrequency(const Place& place) {
@@ -26,7 +22,7 @@ bool TellsFrequency(const Place& place) {
     case 16:
       return true;
     case 7:
-      return LacksFile(place, "lpmFreqConv.data");
+      return !HasFile(place, "lpmFreqConv.data");
     default:
       return false;
   }

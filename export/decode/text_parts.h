@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "export/decode/decoder_groups.h"
@@ -34,6 +36,27 @@ void ForEachOwnLine(std::span<const std::byte> bytes, DecodeStats* stats, Take&&
     }
   });
 }
+
+// What lines of profd's marks and stacks begin with: time_ns, pid, rank, thread, kind.
+struct OwnLine {
+  int64_t ns = 0;
+  std::pair<int64_t, int64_t> thread;  // pid, thread
+  std::optional<int> rank;
+  std::string_view kind;
+
+  // False: they make no sense. `scan` stands behind them.
+  bool Scan(TextScan* scan) {
+    TextScan time(scan->Field('\t'));
+    TextScan pid(scan->Field('\t'));
+    const std::string_view rank_text = scan->Field('\t');
+    TextScan tid(scan->Field('\t'));
+    kind = scan->Field('\t');
+    int64_t number = -1;
+    if (!rank_text.empty() && !TextScan(rank_text).Int(&number)) return false;
+    if (number >= 0 && number <= INT32_MAX) rank = static_cast<int>(number);
+    return time.Int(&ns) && pid.Int(&thread.first) && tid.Int(&thread.second);
+  }
+};
 
 // A heading that contains `token`. What begins with a digit is a sample without its end and a heading behind it.
 inline bool IsHeadingWith(std::string_view token, std::string_view line) {
