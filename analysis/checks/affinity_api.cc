@@ -6,6 +6,7 @@
 #include <string>
 
 #include "analysis/checks/check.h"
+#include "base/text.h"
 
 namespace profd::analysis {
 namespace {
@@ -41,16 +42,6 @@ constexpr auto kRules = std::to_array<Rule>({
 });
 constexpr std::array<std::string_view, 9> kOptimizers = {"AdamW", "SGD", "Adadelta", "Lamb", "AdamP", "BertAdam", "RMSprop", "RMSpropTF", "Adam"};
 
-std::vector<std::string_view> Split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(at, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 struct Part {
   std::vector<std::string_view> names;
   int least = 1;
@@ -59,7 +50,7 @@ struct Part {
 
 std::vector<Part> PartsOf(std::string_view pattern) {
   std::vector<Part> parts;
-  for (std::string_view text : Split(pattern, ' ')) {
+  for (std::string_view text; NextPart(&pattern, ' ', &text);) {
     Part part;
     constexpr std::string_view kUpToTwo = "{0,2}";
     if (text.ends_with('?')) {
@@ -70,7 +61,7 @@ std::vector<Part> PartsOf(std::string_view pattern) {
       part.most = 2;
       text.remove_suffix(kUpToTwo.size());
     }
-    part.names = Split(text, '|');
+    for (std::string_view name; NextPart(&text, '|', &name);) part.names.push_back(name);
     parts.push_back(std::move(part));
   }
   return parts;

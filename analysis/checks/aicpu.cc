@@ -22,16 +22,10 @@ const std::array kHints = {
     Hint{"argmin", {"ArgMin: CANN 7.0.RC1 and later have it on the AI Core: update the toolkit if it is older.", "ArgMin：CANN 7.0.RC1 及以后版本可在 AI Core 上运行：若版本更早，请升级 toolkit。"}},
 };
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return lower;
-}
-
 // `words`: separated by blanks.
 bool HasWord(std::string_view words, std::string_view word) { return fmt::format(" {} ", words).find(fmt::format(" {} ", word)) != std::string::npos; }
 
-bool IsFor(const Hint& hint, std::string_view type) { return HasWord(hint.types, Lower(type)); }
+bool IsFor(const Hint& hint, std::string_view type) { return HasWord(hint.types, LowerCase(type)); }
 
 // Types that the AI Core of a CANN version has, by operator type in lower case (analysis 1.5). Versions that are in no rule
 // have none.
@@ -62,7 +56,7 @@ constexpr std::array kTypeRules = {
 template <class AdviceOn>
 void AddUnknown(std::string_view list, std::string_view known, const AdviceOn& advice_on, Finding* finding) {
   for (std::string_view type; NextPart(&list, ';', &type);) {
-    if (type.empty() || type == "N/A" || HasWord(known, Lower(type))) continue;
+    if (type.empty() || type == "N/A" || HasWord(known, LowerCase(type))) continue;
     const TranslatedText advice = advice_on(type);
     if (std::ranges::find(finding->advice, advice) == finding->advice.end()) finding->advice.push_back(advice);
   }
@@ -78,7 +72,7 @@ std::vector<Types> TypesOf(const Operator& op) {
 
 // Those of an operator's inputs and outputs that its version has not on the AI Core; each once.
 void AddTypes(const Rank& rank, const Operator& op, const Types& types, Finding* finding) {
-  const std::string name = Lower(rank.TextOf(op.type));
+  const std::string name = LowerCase(rank.TextOf(op.type));
   const auto is_for = [&](const TypeRule& rule) {
     return HasWord(rule.versions, rank.cann_version) && (rule.operators == name || (rule.operators.empty() && !HasWord(kWithoutRule, name)));
   };

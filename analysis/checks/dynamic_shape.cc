@@ -4,7 +4,7 @@ namespace profd::analysis {
 
 std::optional<Finding> CheckDynamicShape(const CheckInput& input) {
   // A level that does not record the state gives no finding.
-  if (input.rank.op_states.empty() || input.rank.op_states.contains("static")) return std::nullopt;
+  if (!ShapesAreDynamic(input.rank)) return std::nullopt;
   // What is advised are calls of torch_npu.
   if (input.rank.source.starts_with("MindSpore")) return std::nullopt;
   Finding finding;

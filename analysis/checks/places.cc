@@ -13,13 +13,6 @@ namespace {
 constexpr size_t kMostPlaces = 100;  // of a finding
 constexpr size_t kMostFrames = 64;   // of a stack
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \r\n\t";
-  const size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
 std::optional<Frame> FrameOf(std::string_view text) {
   const size_t close = text.rfind("): ");
   const size_t end = close != std::string_view::npos ? close
@@ -48,7 +41,7 @@ bool IsInstalled(std::string_view file) {
 std::vector<Frame> FramesOf(std::string_view stack) {
   std::vector<Frame> frames;
   for (std::string_view part; frames.size() < kMostFrames && NextPart(&stack, ';', &part);) {
-    if (const auto frame = FrameOf(Trimmed(part))) frames.push_back(*frame);
+    if (const auto frame = FrameOf(Trim(part))) frames.push_back(*frame);
   }
   return frames;
 }

@@ -66,36 +66,32 @@ class Operations {
   std::map<TextId, std::vector<size_t>> by_name_;
 };
 
-using OperationKey = std::tuple<std::string, std::string, std::string>;  // name, group, step
+using Key = std::tuple<std::string, std::string, std::string>;  // name, group, step
 
 template <class Run>
 void ReadOperations(const Run& run, CheckedNumbers* numbers, Rank* rank) {
-  std::vector<std::pair<OperationKey, Collective>> rows;
+  std::vector<std::pair<Key, Collective>> rows;
   std::map<TextId, uint64_t> names;
   run("CommAnalyzerTime",
       "SELECT hccl_op_name, group_name, step, type, start_timestamp, elapse_time, transit_time, wait_time, synchronization_time, idle_time FROM CommAnalyzerTime",
       [&](const Row& row) {
         // Of all operations of a group together.
         if (row.Text(0) == "Total Op Info") return;
-        Collective& op = rows.emplace_back(OperationKey(row.Text(0), row.Text(1), row.Text(2)), Collective()).second;
-        op.name = rank->Text(row.Text(0));
-        op.type = rank->Text(CollectiveTypeOf(row.Text(0)));
-        op.group = rank->Text(row.Text(1));
-        op.step = StepNumberOf(row.Text(2));
-        op.p2p = row.Text(3) == "p2p";
+        const OperationKey operation{row.Text(0), row.Text(1), StepNumberOf(row.Text(2)), row.Text(3) == "p2p"};
+        Collective& op = rows.emplace_back(Key(row.Text(0), row.Text(1), row.Text(2)), CollectiveOf(operation, rank)).second;
         const auto size = [&](int column) { return SizeOf("CommAnalyzerTime", row, column, numbers); };
         op.start_ns = BoundedTime(MicrosAsNs(size(4)).value_or(0));
         op.elapse_ms = size(5);
         op.parts = {size(6), size(7), size(8), size(9)};
         ++names[op.name];
       });
-  std::map<OperationKey, std::vector<Transport>> transports;
+  std::map<Key, std::vector<Transport>> transports;
   run("CommAnalyzerBandwidth",
       "SELECT hccl_op_name, group_name, step, transport_type, transit_size, transit_time, large_packet_ratio, package_size, count, total_duration "
       "FROM CommAnalyzerBandwidth",
       [&](const Row& row) {
         Collective op;
-        std::vector<Transport>& known = transports[OperationKey(row.Text(0), row.Text(1), row.Text(2))];
+        std::vector<Transport>& known = transports[Key(row.Text(0), row.Text(1), row.Text(2))];
         op.transports.swap(known);
         const auto size = [&](int column) { return SizeOf("CommAnalyzerBandwidth", row, column, numbers); };
         AddPackets({row.Text(3), size(4), size(5), size(6)}, {size(7), CountOf(size(8)), size(9)}, &op);
@@ -119,14 +115,9 @@ void ReadOperations(const Run& run, CheckedNumbers* numbers, Rank* rank) {
 
 void ReadAnalysisDatabase(const fs::path& file, const ReadContext& context, Rank* rank) {
   Result<Database> database = Database::Open(file, context.progress);
-  if (!database.ok()) {
-    context.problems->push_back({file.string(), database.status().message()});
-    return;
-  }
+  if (!database.ok()) return context.AddProblem(file, database.status());
   const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
-    if (!database->Has(table)) return;
-    const Status status = database->Each(sql, take);
-    if (!status.ok()) context.problems->push_back({file.string(), status.message()});
+    if (database->Has(table)) context.AddProblem(file, database->Each(sql, take));
   };
   uint64_t left_out = 0;
   const bool stages = database->HasColumn("StepTraceTime", "preparing");
@@ -140,11 +131,11 @@ void ReadAnalysisDatabase(const fs::path& file, const ReadContext& context, Rank
         if (shares) rank->shares[step] = *shares;
         left_out += shares ? 0 : 1;
       });
-  if (left_out > 0) context.problems->push_back({file.string(), RowsWithoutShares("StepTraceTime", left_out)});
+  if (left_out > 0) context.AddProblem(file, RowsWithoutShares("StepTraceTime", left_out));
   CheckedNumbers numbers;
   ReadOperations(run, &numbers, rank);
   run("CommAnalyzerMatrix", LinksSql(*database), [&](const Row& row) { TakeLink(row, &numbers, rank); });
-  for (std::string& text : numbers.LeftOut()) context.problems->push_back({file.string(), std::move(text)});
+  for (std::string& text : numbers.LeftOut()) context.AddProblem(file, std::move(text));
 }
 
 }  // namespace profd::analysis

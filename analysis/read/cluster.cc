@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "analysis/read/csv_file.h"
+#include "analysis/read/each_record.h"
 #include "analysis/read/readers.h"
 #include "analysis/read/sqlite_file.h"
 #include "analysis/read/step_columns.h"
@@ -74,34 +75,23 @@ class ClusterReader {
 
   void ReadSteps() {
     const fs::path path = directory_ / kClusterSteps;
-    Result<CsvFile> file = CsvFile::Open(path);
-    if (!file.ok()) return AddProblem(path, file.status().message());
-    const int step = file->Column({"Step"});
-    const int type = file->Column({"Type"});
-    const int index = file->Column({"Index"});
-    const std::array<int, 3> parallel = {file->Column({"DP Index"}), file->Column({"PP Index"}), file->Column({"TP Index"})};
-    const StepColumns columns(*file);
-    // The header is that of one rank, and ranks may be of several releases.
-    file->MayLack(file->Column({"Preparing"}));
-    while (file->Next()) {
-      if (file->Field(type) != "rank") continue;  // a stage of the pipeline
-      const auto shares = columns.Get(*file);
-      Rank* rank = shares ? RankOf(file->Field(index)) : nullptr;
-      if (rank == nullptr) {
-        file->LeaveOut();
-        continue;
-      }
-      // A run without steps has one line without a number.
-      rank->shares[file->Integer(step).value_or(-1)] = *shares;
-      std::array<std::optional<int64_t>, 3> indexes = {};
-      for (size_t i = 0; i < parallel.size(); ++i) indexes[i] = file->Integer(parallel[i]);
-      SetIndexes(indexes, rank);
-    }
-    if (std::string bad = file->left_out().Text(); !bad.empty()) AddProblem(path, std::move(bad));
-    if (!file->status().ok()) AddProblem(path, file->status().message());
-    if (!file->has_records() && file->status().ok()) AddProblem(path, "has a header alone: the shares of steps are left out");
+    const bool empty = EachRecord(path, {}, context_, [this](CsvFile& file) {
+      // The header is that of one rank, and ranks may be of several releases.
+      file.MayLack(file.Column({"Preparing"}));
+      return [this, step = file.Column({"Step"}), type = file.Column({"Type"}), index = file.Column({"Index"}), columns = StepColumns(file),
+              parallel = std::array{file.Column({"DP Index"}), file.Column({"PP Index"}), file.Column({"TP Index"})}](const CsvFile& record) {
+        if (record.Field(type) != "rank") return true;  // a stage of the pipeline
+        const auto shares = columns.Get(record);
+        Rank* rank = shares ? RankOf(record.Field(index)) : nullptr;
+        if (rank == nullptr) return false;
+        // A run without steps has one line without a number.
+        rank->shares[record.Integer(step).value_or(-1)] = *shares;
+        SetIndexes({record.Integer(parallel[0]), record.Integer(parallel[1]), record.Integer(parallel[2])}, rank);
+        return true;
+      };
+    });
+    if (empty) context_.AddProblem(path, "has a header alone: the shares of steps are left out");
   }
-
   static void SetIndexes(const std::array<std::optional<int64_t>, 3>& indexes, Rank* rank) {
     if (indexes[0] && indexes[1] && indexes[2]) rank->parallel_index = {*indexes[0], *indexes[1], *indexes[2]};
   }
@@ -112,7 +102,7 @@ class ClusterReader {
     std::error_code error;
     if (!fs::exists(path, error)) return;
     const Result<std::string> text = ReadWhole(path, kMostClusterJson);
-    if (!text.ok()) return AddProblem(path, text.status().message());
+    if (!text.ok()) return context_.AddProblem(path, text.status());
     take(*text, path.string(), context_, [this](std::string_view number) { return RankOf(number); });
   }
 
@@ -125,7 +115,7 @@ class ClusterReader {
   void ReadGroups() {
     ReadJson("communication_group.json", [this](std::string_view text, const std::string& where, const ReadContext& context, const auto&) {
       const Json json = NestsTooDeep(text, kDeepestJson) ? Json() : Json::parse(text, nullptr, false);
-      if (!json.is_object()) return context.problems->push_back({where, "no JSON object"});
+      if (!json.is_object()) return context.AddProblem(where, "no JSON object");
       const auto list = json.find("comm_group_parallel_info");
       if (list == json.end() || !list->is_array()) return;
       for (const Json& each : *list) {
@@ -151,14 +141,12 @@ class ClusterReader {
   void ReadTables() {
     const fs::path path = directory_ / kClusterDatabase;
     Result<Database> database = Database::Open(path, context_.progress);
-    if (!database.ok()) return AddProblem(path, database.status().message());
+    if (!database.ok()) return context_.AddProblem(path, database.status());
     const auto run = [&](std::string_view table, const std::string& sql, const auto& take) {
-      if (!database->Has(table)) return;
-      const Status status = database->Each(sql, take);
-      if (!status.ok()) AddProblem(path, status.message());
+      if (database->Has(table)) context_.AddProblem(path, database->Each(sql, take));
     };
     run("ClusterStepTraceTime", SelectSteps(*database), [this](const Row& row) { TakeStep(row); });
-    if (steps_left_out_ > 0) AddProblem(path, RowsWithoutShares("ClusterStepTraceTime", steps_left_out_));
+    if (steps_left_out_ > 0) context_.AddProblem(path, RowsWithoutShares("ClusterStepTraceTime", steps_left_out_));
     // Times and bandwidth are of the same operation by these.
     using Key = std::tuple<Rank*, std::string, std::string, std::string>;
     std::map<Key, size_t> known;
@@ -170,7 +158,8 @@ class ClusterReader {
           Rank* const rank = RankOf(row.Text(1));
           // Of all operations of a group together.
           if (rank == nullptr || row.Text(2) == "Total Op Info") return;
-          Collective& op = MakeCollective(row.Text(2), row.Text(3), row.Text(0), rank);
+          const OperationKey operation{row.Text(2), row.Text(3), StepNumberOf(row.Text(0)), IsSendOrReceive(row.Text(2))};
+          Collective& op = rank->collectives.emplace_back(CollectiveOf(operation, rank));
           op.start_ns = MicrosAsNs(row.Real(4)).value_or(0);
           op.elapse_ms = row.Real(5);
           op.parts = {row.Real(6), row.Real(7), row.Real(8), row.Real(9)};
@@ -220,16 +209,6 @@ class ClusterReader {
     SetIndexes({index(11), index(12), index(13)}, rank);
   }
 
-  Collective& MakeCollective(std::string_view name, std::string_view group, std::string_view step, Rank* rank) {
-    Collective& op = rank->collectives.emplace_back();
-    op.name = rank->Text(name);
-    op.type = rank->Text(CollectiveTypeOf(name));
-    op.group = rank->Text(group);
-    op.step = StepNumberOf(step);
-    op.p2p = IsSendOrReceive(name);
-    return op;
-  }
-
   void TakeLink(const Row& row) {
     Rank* const rank = RankOf(row.Text(3));
     if (rank == nullptr || row.Text(1) == "Total Op Info") return;
@@ -241,7 +220,6 @@ class ClusterReader {
     rank->links.push_back(link);
   }
 
-  void AddProblem(const fs::path& path, std::string what) { context_.problems->push_back({path.string(), std::move(what)}); }
 
   const fs::path& directory_;
   const ReadContext& context_;

@@ -73,14 +73,14 @@ Json ParseObject(std::string_view text, std::string_view where, const ReadContex
   try {
     if (json.is_discarded()) json = Json::parse(WithoutNan(std::string(text)));
   } catch (const Json::parse_error& error) {
-    context.problems->push_back({std::string(where), fmt::format("the JSON is damaged at byte {}: all of it is left out", error.byte)});
+    context.AddProblem(where, fmt::format("the JSON is damaged at byte {}: all of it is left out", error.byte));
     return nullptr;
   } catch (const Json::out_of_range&) {
-    context.problems->push_back({std::string(where), "the JSON has a number that is too large: all of it is left out"});
+    context.AddProblem(where, "the JSON has a number that is too large: all of it is left out");
     return nullptr;
   }
   if (json.is_object()) return json;
-  context.problems->push_back({std::string(where), "no JSON object"});
+  context.AddProblem(where, "no JSON object");
   return nullptr;
 }
 
@@ -130,12 +130,7 @@ void AddOperation(const Place& place, std::string_view key, const Json& op, Wron
   if (times == op.end() || !wrong->IsObject(*times, "Communication Time Info")) return;
   const uint64_t before = wrong->count;
   const auto [name, group] = NameAndGroup(key);
-  Collective collective;
-  collective.step = place.step;
-  collective.p2p = place.p2p;
-  collective.name = rank->Text(name);
-  collective.type = rank->Text(CollectiveTypeOf(name));
-  collective.group = rank->Text(group);
+  Collective collective = CollectiveOf({name, group, place.step, place.p2p}, rank);
   collective.start_ns = MicrosAsNs(wrong->Number(*times, "Start Timestamp(us)")).value_or(0);
   collective.elapse_ms = wrong->Number(*times, "Elapse Time(ms)");
   if (times->contains("Transit Time(ms)")) {
@@ -179,7 +174,7 @@ void EachOperation(std::string_view text, std::string_view where, bool of_cluste
     }
   }
   if (wrong.count > 0) {
-    context.problems->push_back({std::string(where), fmt::format("{}: what is described there is left out, the first is {}", CountText(wrong.count, "value makes no sense", "values make no sense"), wrong.first)});
+    context.AddProblem(where, fmt::format("{}: what is described there is left out, the first is {}", CountText(wrong.count, "value makes no sense", "values make no sense"), wrong.first));
   }
 }
 
@@ -216,6 +211,16 @@ void EachLink(const Place& place, std::string_view key, bool part, const Json& p
 }
 
 }  // namespace
+
+Collective CollectiveOf(const OperationKey& key, Rank* rank) {
+  Collective made;
+  made.name = rank->Text(key.name);
+  made.type = rank->Text(CollectiveTypeOf(key.name));
+  made.group = rank->Text(key.group);
+  made.step = key.step;
+  made.p2p = key.p2p;
+  return made;
+}
 
 std::string_view CollectiveTypeOf(std::string_view name) {
   const size_t at = name.find("__");

@@ -71,7 +71,7 @@ class DatabaseReader {
       if (!database_.Has(table) || !database_.HasColumn(table, "startNs") || !database_.HasColumn(table, "endNs")) continue;
       Run(fmt::format("SELECT count(*) FROM {} WHERE {} IS NOT 1", table, IsTimed()), [&](const Row& row) {
         if (row.Int(0) == 0) return;
-        context_.problems->push_back({where_, fmt::format("{}: {} start: left out", table, CountText(static_cast<uint64_t>(row.Int(0)), "row has no end, or one before its", "rows have no end, or one before their"))});
+        context_.AddProblem(where_, fmt::format("{}: {} start: left out", table, CountText(static_cast<uint64_t>(row.Int(0)), "row has no end, or one before its", "rows have no end, or one before their")));
       });
     }
   }
@@ -92,7 +92,7 @@ class DatabaseReader {
     ReadDatabaseCounters(database_, where_, device, context_, &numbers_, rank_);
     ReadMarks();
     ReadFacts();
-    for (std::string& text : numbers_.LeftOut()) context_.problems->push_back({where_, std::move(text)});
+    for (std::string& text : numbers_.LeftOut()) context_.AddProblem(where_, std::move(text));
   }
 
   // Of what was read, and where it has no communication, of what was analysed of that.
@@ -109,8 +109,7 @@ class DatabaseReader {
  private:
   template <class Take>
   void Run(const std::string& sql, const Take& take) {
-    const Status status = database_.Each(sql, take);
-    if (!status.ok()) context_.problems->push_back({where_, status.message()});
+    context_.AddProblem(where_, database_.Each(sql, take));
   }
   TextId Name(int64_t id) const {
     const auto found = texts_.find(id);
@@ -262,14 +261,11 @@ class DatabaseReader {
   }
 
   void ReadActivity(int device, bool only_device) {
-    const auto report = [this](const Status& status) {
-      if (!status.ok()) context_.problems->push_back({where_, status.message()});
-    };
     OfDevice recorded;
     std::vector<bool> are_node;
     // The vendor's profiler records the same tasks.
-    if (rank_->executions.empty() && rank_->collectives.empty()) report(ReadKernelRows(database_, device, &recorded));
-    report(ReadCallRows(database_, only_device ? "1" : fmt::format("rank = {}", rank_->rank.value_or(-1)), &recorded.calls, &are_node));
+    if (rank_->executions.empty() && rank_->collectives.empty()) context_.AddProblem(where_, ReadKernelRows(database_, device, &recorded));
+    context_.AddProblem(where_, ReadCallRows(database_, only_device ? "1" : fmt::format("rank = {}", rank_->rank.value_or(-1)), &recorded.calls, &are_node));
     RecordedOfRank of_rank([this](int64_t id) { return rank_->TextOf(Name(id)); }, rank_);
     of_rank.AddDevice(recorded, device, &tasks_, &communication_);
     const Launchers launchers(recorded.calls);

@@ -64,21 +64,12 @@ std::string Unescaped(std::string_view word) {
   return text;
 }
 
-struct Counter {
-  Series* series = nullptr;
-  std::optional<GrowthRate> growth;
-  void Add(int64_t t_ns, double value) {
-    const auto shown = growth ? growth->At(t_ns, value) : std::optional(value);
-    if (shown) series->Add(t_ns, *shown);
-  }
-};
-
 Counter MakeCounter(std::string name, std::string unit, int device, bool grows, Rank* rank) {
   Series& series = *rank->hardware.emplace_back(std::make_shared<Series>());
   series.name = std::move(name);
   series.unit = std::move(unit);
   series.device = device;
-  return {&series, grows ? std::optional(GrowthRate()) : std::nullopt};
+  return {&series, grows};
 }
 
 constexpr size_t kMaxSeries = 1024;
@@ -137,12 +128,9 @@ Status ReadSamples(const Database& database, int device, CheckedNumbers* numbers
 
 void ReadDatabaseCounters(const Database& database, const std::string& where, int device, const ReadContext& context,
                           CheckedNumbers* numbers, Rank* rank) {
-  const auto report = [&](const Status& status) {
-    if (!status.ok()) context.problems->push_back({where, status.message()});
-  };
-  for (const CounterTable& table : kCounterTables) report(ReadTable(table, database, device, numbers, rank));
-  for (const CounterTable& table : kHostTables) report(ReadTable(table, database, -1, numbers, rank));
-  report(ReadSamples(database, device, numbers, rank));
+  for (const CounterTable& table : kCounterTables) context.AddProblem(where, ReadTable(table, database, device, numbers, rank));
+  for (const CounterTable& table : kHostTables) context.AddProblem(where, ReadTable(table, database, -1, numbers, rank));
+  context.AddProblem(where, ReadSamples(database, device, numbers, rank));
   for (const auto& series : rank->hardware) series->Sort();
 }
 

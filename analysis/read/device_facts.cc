@@ -23,7 +23,7 @@ void TakeStates(const fs::path& file, const ReadContext& context, Rank* rank) {
       if (row.Text(0) == "1") rank->op_states.emplace("dynamic");
     });
   }
-  if (!status.ok()) context.problems->push_back({file.string(), status.message()});
+  context.AddProblem(file, status);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ void ReadDeviceFacts(const fs::path& directory, const ReadContext& context, Rank
     const Result<std::string> text = ReadWhole(it->path(), kMostFacts);
     const Json json = text.ok() && !NestsTooDeep(*text, kDeepestJson) ? Json::parse(*text, nullptr, false) : Json();
     if (!json.is_object() || !json.contains("DeviceInfo") || !json["DeviceInfo"].is_array() || json["DeviceInfo"].empty()) {
-      context.problems->push_back({it->path().string(), text.ok() ? "no JSON with DeviceInfo" : text.status().message()});
+      context.AddProblem(it->path(), text.ok() ? "no JSON with DeviceInfo" : text.status().message());
       continue;
     }
     const Json& device = json["DeviceInfo"][0];

@@ -94,18 +94,18 @@ class AnalysisFormat : public exporting::Format {
       for (const auto& series : rank->hardware) series->Sort();
       const std::set<int>& devices = devices_of_[rank.get()];
       if (devices.size() < 2) continue;
-      context_.problems->push_back({rank->path, fmt::format("has kernels of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
+      context_.AddProblem(rank->path, fmt::format("has kernels of the devices {}: they are read as one rank", fmt::join(devices, ", ")));
     }
     if (gathered_.left_out > 0) {
-      context_.problems->push_back({"activity", fmt::format("{} rows beyond {} are left out", gathered_.left_out, kMaxRows)});
+      context_.AddProblem("activity", fmt::format("{} rows beyond {} are left out", gathered_.left_out, kMaxRows));
     }
     const SinkLimits limits;
     if (gathered_.left_out_events > 0) {
-      context_.problems->push_back({"marks", fmt::format("{} steps, marks and losses are left out: of a dump {} steps and {} of the others are read",
-                                                         gathered_.left_out_events, limits.steps, limits.marks)});
+      context_.AddProblem("marks", fmt::format("{} steps, marks and losses are left out: of a dump {} steps and {} of the others are read",
+                                                         gathered_.left_out_events, limits.steps, limits.marks));
     }
     if (gathered_.left_out_samples > 0) {
-      context_.problems->push_back({"counters", fmt::format("{} rows of counters are left out: of a dump {} series are read", gathered_.left_out_samples, limits.series)});
+      context_.AddProblem("counters", fmt::format("{} rows of counters are left out: of a dump {} series are read", gathered_.left_out_samples, limits.series));
     }
     return {};
   }
@@ -278,14 +278,13 @@ Status ReadDumps(const std::vector<std::filesystem::path>& dumps, const ReadCont
     return !*context.progress || (*context.progress)();
   });
   if (!report.ok()) return report.status();
-  for (const std::string& dump : report->unfinished) context.problems->push_back({dump, std::string(kUnfinished)});
+  for (const std::string& dump : report->unfinished) context.AddProblem(dump, std::string(kUnfinished));
   for (const DumpInfo::Problem& problem : report->problems) {
-    if (problem.broken) context.problems->push_back({problem.file, problem.what});
+    if (problem.broken) context.AddProblem(problem.file, problem.what);
   }
   for (const exporting::ChannelReport& channel : report->channels) {
     if (channel.bad_records == 0) continue;
-    context.problems->push_back({channel.dump + "/" + channel.file,
-                               CountText(channel.bad_records, "record") + " could not be decoded"});
+    context.AddProblem(channel.dump + "/" + channel.file, CountText(channel.bad_records, "record") + " could not be decoded");
   }
   return Status::Ok();
 }

@@ -98,8 +98,7 @@ class AnalysisSink : public exporting::FormatSink {
   struct MetricColumn {
     size_t column = 0;
     double scale = 1;
-    std::optional<GrowthRate> growth;
-    Series* series = nullptr;
+    Counter counter;
   };
 
   void TakeSamples(const Batch& batch, OfDevice* device) {
@@ -131,17 +130,14 @@ class AnalysisSink : public exporting::FormatSink {
         series->device = batch.device;
         ++series_;
       }
-      metric_columns.push_back({metric.column, metric.scale, Grows(metric.metric) ? std::optional(GrowthRate()) : std::nullopt, series.get()});
+      metric_columns.push_back({metric.column, metric.scale, {series.get(), Grows(metric.metric)}});
     }
     return metric_columns;
   }
 
   static void Read(const Batch& batch, size_t row, MetricColumn* metric_column) {
     const double value = batch.Number(metric_column->column, row) * metric_column->scale;
-    const int64_t t_ns = batch.t_ns[row];
-    if (!std::isfinite(value)) return;
-    const auto shown = metric_column->growth ? metric_column->growth->At(t_ns, value) : std::optional(value);
-    if (shown) metric_column->series->Add(t_ns, *shown);
+    if (std::isfinite(value)) metric_column->counter.Add(batch.t_ns[row], value);
   }
 
   size_t dump_;

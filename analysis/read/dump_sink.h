@@ -72,6 +72,19 @@ class GrowthRate {
   int64_t last_ns_ = 0;
 };
 
+// A metric's series.
+struct Counter {
+  Series* series = nullptr;
+  std::optional<GrowthRate> growth;
+
+  Counter() = default;
+  Counter(Series* of, bool grows) : series(of), growth(grows ? std::optional(GrowthRate()) : std::nullopt) {}
+  void Add(int64_t t_ns, double value) {
+    const auto shown = growth ? growth->At(t_ns, value) : std::optional(value);
+    if (shown) series->Add(t_ns, *shown);
+  }
+};
+
 // Of one task of dump number `dump`. What it gathers is in `out`, under `mutex`, once it has finished.
 std::unique_ptr<exporting::FormatSink> MakeDumpSink(size_t dump, const exporting::Strings& strings, Gathered* out, Mutex* mutex,
                                                    const SinkLimits& limits = {});

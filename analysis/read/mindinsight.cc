@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/read/csv_file.h"
+#include "analysis/read/each_record.h"
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
 #include "base/text.h"
@@ -38,20 +39,9 @@ class MindInsightReader {
  private:
   // Calls `take` with each record of the file, if there is one.
   template <class Open>
-  void Each(const std::string& name, Open open) {
+  void Each(const std::string& name, const Open& open) {
     std::error_code error;
-    if (!fs::exists(directory_ / name, error)) return;
-    Result<CsvFile> file = CsvFile::Open(directory_ / name);
-    Status status = file.status();
-    if (file.ok()) {
-      auto take = open(*file);
-      while (file->Next()) {
-        if (!take(*file)) file->LeaveOut();
-      }
-      if (std::string bad = file->left_out().Text(); !bad.empty()) context_.problems->push_back({(directory_ / name).string(), std::move(bad)});
-      status = file->status();
-    }
-    if (!status.ok()) context_.problems->push_back({(directory_ / name).string(), status.message()});
+    if (fs::exists(directory_ / name, error)) EachRecord(directory_ / name, {}, context_, open);
   }
 
   // {"input_0": {"format": .., "data_type": .., "shape": "1,2"}, "input_1": ..} as "1,2;3"; the shape of a scalar is empty.
@@ -210,7 +200,7 @@ class MindInsightReader {
       if (!fs::exists(directory_ / name, error)) continue;
       const Result<std::string> text = ReadWhole(directory_ / name, kMostText);
       const auto json = text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
-      if (!json.is_object()) context_.problems->push_back({(directory_ / name).string(), text.ok() ? "no JSON object: points of steps are left out" : text.status().message()});
+      if (!json.is_object()) context_.AddProblem(directory_ / name, text.ok() ? "no JSON object: points of steps are left out" : text.status().message());
       const auto point = [&](const char* key) { return json.is_object() && json.contains(key) && json[key].is_string() ? rank_.Text(json[key].get<std::string>()) : kNoText; };
       rank_.fp_point = point("fp_start");
       rank_.bp_point = point("bp_end");
@@ -224,10 +214,7 @@ class MindInsightReader {
     std::error_code error;
     if (!fs::exists(path, error)) return;
     const Result<std::string> text = ReadWhole(path, kMostText);
-    if (!text.ok()) {
-      context_.problems->push_back({path.string(), text.status().message()});
-      return;
-    }
+    if (!text.ok()) return context_.AddProblem(path, text.status());
     std::string_view rest = *text;
     uint64_t number = 0;
     BadLines bad;
@@ -246,7 +233,7 @@ class MindInsightReader {
         bad.Add(number);
       }
     }
-    if (bad.count() > 0) context_.problems->push_back({path.string(), bad.Text()});
+    if (bad.count() > 0) context_.AddProblem(path, bad.Text());
   }
 
   const fs::path& directory_;

@@ -85,7 +85,7 @@ class MindSporeReader {
       if (!files.empty()) path->second = files.begin()->second.string();
       path->second.resize(std::min(path->second.rfind(".slice_"), path->second.size()));
     }
-    context_.problems->push_back({path->second, std::move(what)});
+    context_.AddProblem(path->second, std::move(what));
   }
 
   // "op_name:Default/Mul-op29 op_type:Mul input_id:0 ... input_shape:"1""

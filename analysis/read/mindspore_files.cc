@@ -86,7 +86,7 @@ std::string ReadAll(const std::map<uint64_t, fs::path>& files, size_t record, co
   for (const auto& [number, file] : files) {
     ReportMissingSlices(next, number, file, context);
     Result<std::string> slice = ReadWhole(file, kMostLogBytes);
-    if (!slice.ok()) context.problems->push_back({file.string(), slice.status().message()});
+    if (!slice.ok()) context.AddProblem(file, slice.status());
     if (number != next || !slice.ok()) {
       bytes.resize(bytes.size() / record * record);
       gaps->insert(bytes.size());
@@ -94,7 +94,7 @@ std::string ReadAll(const std::map<uint64_t, fs::path>& files, size_t record, co
     if (slice.ok()) bytes += *slice;
     next = number + 1;
   }
-  if (record > 1 && bytes.empty() && gaps->empty() && !files.empty()) context.problems->push_back({files.begin()->second.string(), "the file is empty"});
+  if (record > 1 && bytes.empty() && gaps->empty() && !files.empty()) context.AddProblem(files.begin()->second, "the file is empty");
   return bytes;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/read/csv_file.h"
+#include "analysis/read/each_record.h"
 #include "analysis/read/readers.h"
 #include "base/text.h"
 
@@ -30,7 +31,7 @@ std::optional<std::string> TextOf(const fs::path& directory, const std::string& 
     if (!fs::is_regular_file(file, error)) continue;
     Result<std::string> text = ReadWhole(file, kMostBytes);
     if (text.ok()) return std::move(*text);
-    context.problems->push_back({file.string(), text.status().message()});
+    context.AddProblem(file, text.status());
   }
   return std::nullopt;
 }
@@ -137,7 +138,7 @@ Json WithOperators(std::string_view text, std::string_view where, const ReadCont
   Json json = Json::parse(text, nullptr, false);
   const auto list = json.is_object() ? json.find("op_info") : json.end();
   if (list != json.end() && list->is_array()) return json;
-  context.problems->push_back({std::string(where), "no JSON with op_info"});
+  context.AddProblem(where, "no JSON with op_info");
   return nullptr;
 }
 
@@ -185,34 +186,27 @@ void ReadCpuUse(std::string_view text, std::string_view where, const ReadContext
 
 // As MindInsight has parsed it: lists are JSON in a field.
 void ReadOperatorsCsv(const fs::path& path, const ReadContext& context, Pipeline* pipeline) {
-  Result<CsvFile> file = CsvFile::Open(path);
-  if (!file.ok()) {
-    context.problems->push_back({path.string(), file.status().message()});
-    return;
-  }
-  const int id = file->Column({"op_id"});
-  const int type = file->Column({"op_type"});
-  const int workers = file->Column({"num_workers"});
-  const int sizes = file->Column({"output_queue_size"});
-  const int length = file->Column({"output_queue_length"});
-  const int children = file->Column({"children_id"});
-  const int interval = file->Column({"sample_interval"});
-  while (file->Next()) {
-    Pipeline::Operator op;
-    if (!ParseNumber(file->Field(id), &op.id)) {
-      file->LeaveOut();
-      continue;
-    }
-    op.type = std::string(file->Field(type));
-    op.workers = file->Integer(workers).value_or(0);
-    op.queue_sizes = Numbers(Json::parse(file->Field(sizes), nullptr, false));
-    op.children = Ints(Json::parse(file->Field(children), nullptr, false));
-    if (const auto ms = file->Integer(interval)) pipeline->sampling_ms = *ms;
-    if (!op.queue_sizes.empty()) op.queue_length = file->Integer(length);
-    pipeline->operators.push_back(std::move(op));
-  }
-  if (std::string bad = file->left_out().Text(); !bad.empty()) context.problems->push_back({path.string(), std::move(bad)});
-  if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
+  EachRecord(path, {}, context, [pipeline](const CsvFile& header) {
+    const int id = header.Column({"op_id"});
+    const int type = header.Column({"op_type"});
+    const int workers = header.Column({"num_workers"});
+    const int sizes = header.Column({"output_queue_size"});
+    const int length = header.Column({"output_queue_length"});
+    const int children = header.Column({"children_id"});
+    const int interval = header.Column({"sample_interval"});
+    return [=](const CsvFile& record) {
+      Pipeline::Operator op;
+      if (!ParseNumber(record.Field(id), &op.id)) return false;
+      op.type = std::string(record.Field(type));
+      op.workers = record.Integer(workers).value_or(0);
+      op.queue_sizes = Numbers(Json::parse(record.Field(sizes), nullptr, false));
+      op.children = Ints(Json::parse(record.Field(children), nullptr, false));
+      if (const auto ms = record.Integer(interval)) pipeline->sampling_ms = *ms;
+      if (!op.queue_sizes.empty()) op.queue_length = record.Integer(length);
+      pipeline->operators.push_back(std::move(op));
+      return true;
+    };
+  });
 }
 
 // Breadth first from the root; an operator without a queue is passed over, to its children.
@@ -237,7 +231,7 @@ void ReadPipeline(const fs::path& directory, int device, const ReadContext& cont
   const std::string host = fmt::format("device_queue_profiling_{}.txt", device);
   const std::string iterator = fmt::format("dataset_iterator_profiling_{}.txt", device);
   const auto report = [&context](const BadLines& bad, const fs::path& path) {
-    if (bad.count() > 0) context.problems->push_back({path.string(), bad.Text()});
+    if (bad.count() > 0) context.AddProblem(path, bad.Text());
   };
   if (const auto text = TextOf(directory, chip, context)) {
     report(ReadChipQueue(*text, &pipeline), directory / chip);

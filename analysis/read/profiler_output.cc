@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/read/csv_file.h"
+#include "analysis/read/each_record.h"
 #include "analysis/read/readers.h"
 #include "analysis/read/recorded.h"
 #include "analysis/read/step_columns.h"
@@ -42,38 +43,6 @@ std::vector<fs::path> FilesOf(const fs::path& directory, std::string_view stem, 
   }
   std::ranges::sort(found);
   return NewestOf(found, left_out);
-}
-
-// Columns that every record needs, each by its names. Others are not in the tables of all releases, levels and metrics.
-using Needed = std::initializer_list<std::initializer_list<std::string_view>>;
-
-// Those that the header does not have; empty: it has all.
-std::string MissingOf(const CsvFile& file, const Needed& needed) {
-  std::string missing;
-  for (const auto& names : needed) {
-    if (file.Column(names) < 0) missing += fmt::format("{}no column {}", missing.empty() ? "" : ", ", fmt::join(names, " or "));
-  }
-  return missing;
-}
-
-// Runs `take` on each record; whether there is a header alone.
-template <class Prepare>
-bool EachRecord(const fs::path& path, const Needed& needed, const ReadContext& context, const Prepare& prepare) {
-  Result<CsvFile> file = CsvFile::Open(path);
-  if (!file.ok()) {
-    context.problems->push_back({path.string(), file.status().message()});
-    return false;
-  }
-  auto take = prepare(*file);
-  while (file->Next()) {
-    if (!take(*file)) file->LeaveOut();
-  }
-  std::string what = file->has_records() ? MissingOf(*file, needed) : std::string();
-  const std::string bad = file->left_out().Text();
-  if (!bad.empty()) what += (what.empty() ? "" : ": ") + bad;
-  if (!what.empty()) context.problems->push_back({path.string(), std::move(what)});
-  if (!file->status().ok()) context.problems->push_back({path.string(), file->status().message()});
-  return !file->has_records() && file->status().ok();
 }
 
 // Operations of communication are called so on the timeline and among the kernels.
@@ -210,7 +179,7 @@ bool ReadKernels(const fs::path& path, const ReadContext& context, Rank* rank, s
   };
   const bool empty = EachRecord(path, {{"Start Time(us)", "Task Start Time(us)"}, {"Duration(us)", "Task Duration(us)"}, {"Name", "Op Name"},
                                        {"Type", "OP Type"}, {"Accelerator Core", "Task Type"}}, context, prepare);
-  if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: they are read as one rank", fmt::join(devices, ", "))});
+  if (devices.size() > 1) context.AddProblem(path, fmt::format("has rows of the devices {}: they are read as one rank", fmt::join(devices, ", ")));
   return empty;
 }
 
@@ -231,7 +200,7 @@ bool ReadStepShares(const fs::path& path, const ReadContext& context, Rank* rank
       return shares.has_value();
     };
   });
-  if (devices.size() > 1) context.problems->push_back({path.string(), fmt::format("has rows of the devices {}: those of device {} are read", fmt::join(devices, ", "), *first)});
+  if (devices.size() > 1) context.AddProblem(path, fmt::format("has rows of the devices {}: those of device {} are read", fmt::join(devices, ", "), *first));
   return empty;
 }
 
@@ -349,7 +318,7 @@ struct EmptyTables {
 void AddEmpty(const EmptyTables& empty, const Rank& rank, const ReadContext& context) {
   const auto add = [&context](const std::vector<fs::path>& tables, bool expected, std::string_view what) {
     if (!expected) return;
-    for (const fs::path& path : tables) context.problems->push_back({path.string(), fmt::format("has a header alone, though other files have {}", what)});
+    for (const fs::path& path : tables) context.AddProblem(path, fmt::format("has a header alone, though other files have {}", what));
   };
   const bool computes = std::ranges::any_of(rank.shares, [](const auto& each) { return each.second.computing > 0; });
   add(empty.kernels, computes || !rank.executions.empty(), "kernels: what it describes of them is left out");
@@ -373,13 +342,13 @@ template <class Take>
 void TakeWhole(const fs::path& path, uint64_t most, const ReadContext& context, const Take& take) {
   const Result<std::string> text = ReadWhole(path, most);
   if (text.ok()) return take(*text);
-  context.problems->push_back({path.string(), text.status().message()});
+  context.AddProblem(path, text.status());
 }
 
 void TakeMetadata(const fs::path& path, std::string_view text, const ReadContext& context, Rank* rank) {
   const Json json = NestsTooDeep(text, kDeepestJson) ? Json() : Json::parse(text, nullptr, false);
   if (!json.is_object()) {
-    return context.problems->push_back({path.string(), "no JSON object: environment variables, groups of ranks and sizes of parallelism are left out"});
+    return context.AddProblem(path, "no JSON object: environment variables, groups of ranks and sizes of parallelism are left out");
   }
   for (const char* name : {"ENV_VARIABLES", "parallel_group_info", "distributed_args"}) {
     if (const auto found = json.find(name); found != json.end()) AddMetadata(name, found->dump(-1, ' ', false, Json::error_handler_t::replace), rank);
@@ -412,7 +381,7 @@ void ReadProfilerInfo(const fs::path& directory, const ReadContext& context, Ran
     const size_t at = name.rfind('_');
     if (ParseNumber(std::string_view(name).substr(at + 1), &number) && number >= 0) numbers.insert(number);
     const Result<std::string> text = ReadWhole(path, kMostInfo);
-    if (!text.ok() || !AddProfilerInfo(*text, rank)) context.problems->push_back({path.string(), text.ok() ? "no JSON object" : text.status().message()});
+    if (!text.ok() || !AddProfilerInfo(*text, rank)) context.AddProblem(path, text.ok() ? "no JSON object" : text.status().message());
   }
   if (numbers.size() == 1) rank->rank = *numbers.begin();
   if (rank->host.empty()) rank->host = HostOf(directory.filename().string());
@@ -485,7 +454,7 @@ Status ReadProfilerOutput(const fs::path& directory, const ReadContext& context,
     if (ReadMemoryRecord(path, context, rank.get())) empty.memory.push_back(path);
   }
   for (const fs::path& path : files_of("operator_memory", ".csv")) ReadOperatorMemory(path, context, rank.get());
-  if (!left_out.empty()) context.problems->push_back({directory.string(), EarlierExports(left_out)});
+  if (!left_out.empty()) context.AddProblem(directory, EarlierExports(left_out));
   AddEmpty(empty, *rank, context);
   AddOperations(std::move(communication), rank.get());
   AddOverlap(rank.get());

@@ -25,6 +25,12 @@ struct ReadContext {
   std::vector<Problem>* problems = nullptr;
   const Progress* progress = nullptr;  // may be empty
   ReadDetail detail = {};
+
+  void AddProblem(const std::filesystem::path& of, std::string what) const { problems->push_back({of.string(), std::move(what)}); }
+  // None where it is ok.
+  void AddProblem(const std::filesystem::path& of, const Status& status) const {
+    if (!status.ok()) AddProblem(of, status.message());
+  }
 };
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
@@ -105,6 +111,15 @@ void ReadCommunicationMatrix(std::string_view json, std::string_view where, cons
 using RankOf = std::function<Rank*(std::string_view number)>;
 void ReadClusterCommunication(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of);
 void ReadClusterMatrix(std::string_view json, std::string_view where, const ReadContext& context, const RankOf& rank_of);
+// What a table has of an operation, but its times.
+struct OperationKey {
+  std::string_view name;
+  std::string_view group;
+  int64_t step = -1;
+  bool p2p = false;
+};
+Collective CollectiveOf(const OperationKey& key, Rank* rank);
+
 // "hcom_allReduce_" of "hcom_allReduce__586_0_1"
 std::string_view CollectiveTypeOf(std::string_view name);
 bool IsSend(std::string_view name);

@@ -204,8 +204,8 @@ std::vector<fs::path> NewestOf(const std::vector<fs::path>& files, std::vector<s
 }
 
 void ReportMissingSlices(uint64_t next, uint64_t number, const fs::path& file, const ReadContext& context) {
-  if (number == next + 1) context.problems->push_back({file.string(), fmt::format("slice {} before it is missing", next)});
-  if (number > next + 1) context.problems->push_back({file.string(), fmt::format("slices {} to {} before it are missing", next, number - 1)});
+  if (number == next + 1) context.AddProblem(file, fmt::format("slice {} before it is missing", next));
+  if (number > next + 1) context.AddProblem(file, fmt::format("slices {} to {} before it are missing", next, number - 1));
 }
 
 void ReportMissingSlices(const std::vector<fs::path>& files, const ReadContext& context) {

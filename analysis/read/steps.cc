@@ -47,8 +47,7 @@ class StepsOfDatabase {
  private:
   template <class Take>
   void Run(const std::string& sql, const Take& take) {
-    const Status status = database_.Each(sql, take);
-    if (!status.ok()) context_.problems->push_back({where_, status.message()});
+    context_.AddProblem(where_, database_.Each(sql, take));
   }
 
   void ReadEvents() {

@@ -99,25 +99,26 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
 
  private:
   static constexpr int kDeepest = 256;
+  using Field = std::pair<std::string_view, std::string TraceEvent::*>;
 
   bool Value(std::string_view text, bool number) {
     if (in_args_) return depth_ != event_depth_ + 2 || TakeArg(text, number);
     if (!in_event_ || depth_ != event_depth_ + 1) return true;
     if (key_ == "pid") event_.has_pid = ParseNumber(text, &event_.pid);
-    for (const auto& [key, field] : Fields()) {
-      if (key_ == key) (event_.*field).assign(text);
-    }
+    static constexpr Field kFields[] = {
+        {"ph", &TraceEvent::phase}, {"name", &TraceEvent::name}, {"cat", &TraceEvent::category}, {"id", &TraceEvent::id},
+        {"tid", &TraceEvent::tid}, {"ts", &TraceEvent::ts}, {"dur", &TraceEvent::dur}};
+    Assign(kFields, text);
     return true;
   }
   bool TakeArg(std::string_view text, bool number) {
-    if (key_ == "name" || key_ == "labels") event_.label.assign(text);
-    if (key_ == "Task Type" || (key_ == "type" && CoreNameOf(text) != text)) event_.core.assign(key_ == "type" ? CoreNameOf(text) : text);
-    if (key_ == "id") event_.call.assign(text);
-    if (key_ == "Call stack") event_.stack.assign(text);
-    if (key_ == "transport type") event_.transport.assign(text);
-    if (key_ == "link type") event_.link.assign(text);
-    if (key_ == "event_type") event_.mark.assign(text);
-    if (key_ == "domain") event_.domain.assign(text);
+    static constexpr Field kArgs[] = {
+        {"name", &TraceEvent::label}, {"labels", &TraceEvent::label}, {"Task Type", &TraceEvent::core},
+        {"id", &TraceEvent::call}, {"Call stack", &TraceEvent::stack}, {"transport type", &TraceEvent::transport},
+        {"link type", &TraceEvent::link}, {"event_type", &TraceEvent::mark}, {"domain", &TraceEvent::domain}};
+    Assign(kArgs, text);
+    // In the export of what profd recorded.
+    if (key_ == "type" && CoreNameOf(text) != text) event_.core.assign(CoreNameOf(text));
     if (key_ == "size(Byte)" && !ParseNumber(text, &event_.bytes)) event_.bytes = 0;
     double value = 0;
     // Of counters; where the phase follows, it may be one.
@@ -125,11 +126,10 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
     if (may_count && ParseNumber(text, &value) && std::isfinite(value)) event_.numbers.emplace_back(key_, value);
     return true;
   }
-  static std::span<const std::pair<std::string_view, std::string TraceEvent::*>> Fields() {
-    static constexpr std::pair<std::string_view, std::string TraceEvent::*> kFields[] = {
-        {"ph", &TraceEvent::phase}, {"name", &TraceEvent::name}, {"cat", &TraceEvent::category}, {"id", &TraceEvent::id},
-        {"tid", &TraceEvent::tid}, {"ts", &TraceEvent::ts}, {"dur", &TraceEvent::dur}};
-    return kFields;
+  void Assign(std::span<const Field> fields, std::string_view text) {
+    for (const auto& [key, field] : fields) {
+      if (key_ == key) (event_.*field).assign(text);
+    }
   }
 
   const Take& take_;
@@ -466,8 +466,7 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContex
   Result<UniqueFd> fd = OpenPlain(path);
   const std::unique_ptr<std::FILE, CloseFile> file(fd.ok() ? ::fdopen(fd->get(), "r") : nullptr);
   if (file == nullptr) {
-    context.problems->push_back({path.string(), (fd.ok() ? Status::FromErrno(errno, "open") : fd.status()).message()});
-    return;
+    return context.AddProblem(path, fd.ok() ? Status::FromErrno(errno, "open") : fd.status());
   }
   (void)fd->Release();
   TraceReader reader(kernels, counters, rank);
@@ -489,11 +488,10 @@ void ReadTrace(const std::filesystem::path& path, bool kernels, const ReadContex
   const rapidjson::ParseResult parsed = parser.Parse<kFlags>(stream, handler);
   reader.Finish();
   if (parsed.IsError()) {
-    context.problems->push_back({path.string(), fmt::format("the JSON is damaged at byte {}: events from there on are missing",
-                                                          parsed.Offset() + skipped)});
+    context.AddProblem(path, fmt::format("the JSON is damaged at byte {}: events from there on are missing", parsed.Offset() + skipped));
   }
   if (bad > 0) {
-    context.problems->push_back({path.string(), fmt::format("{} no sense: left out, the first ends at byte {}", CountText(bad, "event makes", "events make"), first_bad)});
+    context.AddProblem(path, fmt::format("{} no sense: left out, the first ends at byte {}", CountText(bad, "event makes", "events make"), first_bad));
   }
 }
 
