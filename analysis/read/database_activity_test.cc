@@ -1,10 +1,10 @@
 // Databases that were exported from dumps of profd alone (export.md, Database): PROFD_KERNEL_ROWS and its like.
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <string>
 #include <vector>
 
+#include "analysis/read/read_test_support.h"
 #include "analysis/read/readers.h"
 #include "analysis/views/views.h"
 #include "base/testing/temp_dir.h"
@@ -16,10 +16,7 @@ class DatabaseActivityTest : public ::testing::Test {
  protected:
   void Read(const std::string& sql) {
     const std::string file = dir_ / "msprof_20260101000000.db";
-    sqlite3* database = nullptr;
-    ASSERT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(database, (kRows + sql).c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-    sqlite3_close(database);
+    RunSql(file, kRows + sql);
     std::vector<Problem> problems;
     EXPECT_TRUE(ReadDatabase(file, {.problems = &problems}, &ranks_).ok());
     for (const Problem& each : problems) ADD_FAILURE() << each.where << ": " << each.what;

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include <string>
 #include <vector>
 
+#include "analysis/read/read_test_support.h"
 #include "analysis/read/readers.h"
 #include "base/testing/temp_dir.h"
 
@@ -20,12 +20,7 @@ class DatabaseCountersTest : public ::testing::Test {
   // "name: mean unit", of the host in brackets; of a database of device 0.
   std::vector<std::string> Read(const std::string& sql) {
     const std::string file = dir_ / "msprof_20260101000000.db";
-    sqlite3* database = nullptr;
-    EXPECT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
-    const std::string common =
-        "CREATE TABLE STRING_IDS (id, value); CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);";
-    EXPECT_EQ(sqlite3_exec(database, (common + sql).c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-    sqlite3_close(database);
+    RunSql(file, "CREATE TABLE STRING_IDS (id, value); CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);" + sql);
     std::vector<Problem> problems;
     EXPECT_TRUE(ReadDatabase(file, {.problems = &problems}, &ranks_).ok());
     for (const Problem& each : problems) ADD_FAILURE() << each.where << ": " << each.what;

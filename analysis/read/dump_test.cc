@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/run.h"
+#include "analysis/read/read_test_support.h"
 #include "dump/manifest.h"
 #include "dump/test_support.h"
 
@@ -40,10 +40,9 @@ TEST_F(DumpOfARunTest, StaysOneUnderAnotherName) {
   const std::string named = MakeDump("PROF_1");
   const std::string renamed = MakeDump("before_the_change");
   for (const std::string& path : {named, renamed, std::string(dir_.path())}) {
-    const auto run = LoadRun({path}, {}, {});
-    ASSERT_TRUE(run.ok()) << run.status().ToString();
-    ASSERT_EQ(run->ranks.size(), 1U) << path;
-    EXPECT_FALSE(run->ranks[0]->hardware.empty()) << path;
+    const auto run = Loaded(path);
+    ASSERT_EQ(run.ranks.size(), 1U) << path;
+    EXPECT_FALSE(run.ranks[0]->hardware.empty()) << path;
   }
 }
 
@@ -53,25 +52,22 @@ TEST_F(DumpOfARunTest, AnOutputWithoutANumberStaysBesideARank) {
   const fs::path output = fs::path(std::string(dir_ / "a_ascend_pt")) / "ASCEND_PROFILER_OUTPUT";
   fs::create_directories(output);
   WriteText(output / "step_trace_time.csv", "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n1,10,0,0,0,5\n");
-  const auto run = LoadRun({std::string(dir_.path())}, {}, {});
-  ASSERT_TRUE(run.ok()) << run.status().ToString();
-  ASSERT_EQ(run->ranks.size(), 2U);
-  EXPECT_EQ(run->ranks[0]->rank, 3);
-  EXPECT_EQ(run->ranks[1]->rank, std::nullopt);
-  EXPECT_EQ(run->ranks[1]->shares.size(), 1U);
+  const auto run = Loaded(std::string(dir_.path()));
+  ASSERT_EQ(run.ranks.size(), 2U);
+  EXPECT_EQ(run.ranks[0]->rank, 3);
+  EXPECT_EQ(run.ranks[1]->rank, std::nullopt);
+  EXPECT_EQ(run.ranks[1]->shares.size(), 1U);
 }
 
 TEST_F(DumpOfARunTest, StillBeingWrittenIsAProblem) {
   const std::string dump = MakeDump("PROF_1");
   WriteState(dump, DumpState::kRunning);
-  auto run = LoadRun({dump}, {}, {});
-  ASSERT_TRUE(run.ok()) << run.status().ToString();
-  EXPECT_THAT(ProblemsOf(*run), ElementsAre("PROF_1: is still being written: what follows is missing"));
-  EXPECT_FALSE(IsDamage(run->problems[0]));
+  auto run = Loaded(dump);
+  EXPECT_THAT(ProblemsOf(run), ElementsAre("PROF_1: is still being written: what follows is missing"));
+  EXPECT_FALSE(IsDamage(run.problems[0]));
   WriteState(dump, DumpState::kDone);
-  run = LoadRun({dump}, {}, {});
-  ASSERT_TRUE(run.ok()) << run.status().ToString();
-  EXPECT_THAT(ProblemsOf(*run), IsEmpty());
+  run = Loaded(dump);
+  EXPECT_THAT(ProblemsOf(run), IsEmpty());
 }
 
 }  // namespace

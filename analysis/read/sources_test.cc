@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/read/read_test_support.h"
 #include "analysis/read/readers.h"
 #include "dump/test_support.h"
 
@@ -100,9 +101,8 @@ class OutputWithoutCommunicationJson : public ::testing::Test {
     std::ofstream(folder / "kernel_details.csv") << kKernels;
     std::ofstream(folder / "trace_view.json") << trace;
     if (!communication.empty()) std::ofstream(folder / "communication.json") << communication;
-    auto run = LoadRun({dir_ / "rank0_ascend_pt"}, {}, {});
-    EXPECT_TRUE(run.ok() && run->problems.empty());
-    run_ = std::move(*run);
+    run_ = Loaded(dir_ / "rank0_ascend_pt");
+    EXPECT_TRUE(run_.problems.empty());
     return *run_.ranks.at(0);
   }
   static std::vector<std::string> Describe(const Rank& rank) {
@@ -162,9 +162,7 @@ class OutputInParts : public ::testing::Test {
     const fs::path folder = Folder();
     WriteText(folder / "kernel_details.csv", kernels);
     WriteText(folder / "step_trace_time.csv", steps);
-    auto run = LoadRun({dir_ / "rank0_ascend_pt"}, {}, {});
-    EXPECT_TRUE(run.ok());
-    return std::move(*run);
+    return Loaded(dir_ / "rank0_ascend_pt");
   }
   static std::vector<std::string> Problems(const profd::analysis::Run& run) {
     std::vector<std::string> texts;
@@ -295,18 +293,16 @@ TEST_F(OutputInParts, LinesOfOtherToolsThatWereCut) {
   WriteText(dir_ / "a/minddata_pipeline_raw_0.csv", "op_id,op_type,num_workers,children_id\n0,Batch,4,[1]\n1,Map,4\n");
   WriteText(dir_ / "b/cluster_analysis_output/cluster_step_trace_time.csv",
             "Step,Type,Index,Computing,Communication(Not Overlapped),Communication,Free,Preparing\n1,rank,0,1,1,1,1,0\n1,rank,1,1,1,1\n1,rank,2,1,1,1,1");
-  auto run = LoadRun({dir_ / "a"}, {}, {});
-  ASSERT_TRUE(run.ok()) << run.status().ToString();
-  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 lines make no sense: left out, the first is line 3",
+  auto run = Loaded(dir_ / "a");
+  EXPECT_THAT(Problems(run), ::testing::ElementsAre("step_trace_raw_0_detail_time.csv: 2 lines make no sense: left out, the first is line 3",
                                                      "ascend_cluster_analyse_data-parallel_1_1_0.csv: 1 line makes no sense: left out, the first is line 3",
                                                      "minddata_pipeline_raw_0.csv: 1 line makes no sense: left out, the first is line 3"));
-  EXPECT_EQ(run->ranks.at(0)->steps.size(), 1u);
-  EXPECT_EQ(run->ranks[0]->pipeline.operators.size(), 1u);
-  EXPECT_EQ(run->ranks[0]->shares.at(1).computing, 0.001);
-  run = LoadRun({dir_ / "b"}, {}, {});
-  ASSERT_TRUE(run.ok()) << run.status().ToString();
-  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("cluster_step_trace_time.csv: 2 lines make no sense: left out, the first is line 3"));
-  EXPECT_EQ(run->ranks.size(), 1u);
+  EXPECT_EQ(run.ranks.at(0)->steps.size(), 1u);
+  EXPECT_EQ(run.ranks[0]->pipeline.operators.size(), 1u);
+  EXPECT_EQ(run.ranks[0]->shares.at(1).computing, 0.001);
+  run = Loaded(dir_ / "b");
+  EXPECT_THAT(Problems(run), ::testing::ElementsAre("cluster_step_trace_time.csv: 2 lines make no sense: left out, the first is line 3"));
+  EXPECT_EQ(run.ranks.size(), 1u);
 }
 
 // The columns are those of each rank's own file (analysis 2.4), and earlier releases do not write "Preparing".
@@ -333,10 +329,9 @@ TEST_F(OutputInParts, UnitsOfMemoryAreThoseOfTheirColumns) {
 
 TEST_F(OutputInParts, AWaitForDataThatEndsBeforeItStarts) {
   WriteText(dir_ / "minddata_aicpu_0.txt", "GetNext_dequeue_wait 100000 50 0\nGetNext_dequeue_wait 1000 1250 3\n");
-  const auto run = LoadRun({dir_.path()}, {}, {});
-  ASSERT_TRUE(run.ok()) << run.status().ToString();
-  EXPECT_THAT(run->ranks.at(0)->pipeline.get_next_ms, ::testing::ElementsAre(0.25));
-  EXPECT_THAT(Problems(*run), ::testing::ElementsAre("minddata_aicpu_0.txt: 1 line makes no sense: left out, the first is line 1"));
+  const auto run = Loaded(dir_.path());
+  EXPECT_THAT(run.ranks.at(0)->pipeline.get_next_ms, ::testing::ElementsAre(0.25));
+  EXPECT_THAT(Problems(run), ::testing::ElementsAre("minddata_aicpu_0.txt: 1 line makes no sense: left out, the first is line 1"));
 }
 
 // Computing 50, uncovered communication 20, overlapped 5 and free 10 ms; stage and bubble are these, too.

@@ -1,7 +1,6 @@
 // Files that their writer made to harm who reads them, or that are damaged in a way that does; and what is too much.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "analysis/read/dump_sink.h"
+#include "analysis/read/read_test_support.h"
 #include "analysis/read/readers.h"
 #include "analysis/times.h"
 #include "analysis/views/views.h"
@@ -28,20 +28,14 @@ class UntrustedFiles : public ::testing::Test {
   std::string Above() const { return dir_ / "n_0_ascend_pt"; }
   std::string Output() const { return Above() + "/ASCEND_PROFILER_OUTPUT"; }
   void Read(const std::string& path) {
-    auto run = LoadRun({path}, {}, {});
-    ASSERT_TRUE(run.ok()) << run.status().ToString();
-    run_ = std::move(*run);
+    run_ = Loaded(path);
     problems_.clear();
     for (const Problem& each : run_.problems) problems_.push_back(fs::path(each.where).filename().string() + ": " + each.what);
   }
   // Of rank 0 on device 0.
   std::string MakeDatabase(const std::string& sql) const {
     const std::string file = dir_ / "ascend_pytorch_profiler_0.db";
-    sqlite3* database = nullptr;
-    EXPECT_EQ(sqlite3_open(file.c_str(), &database), SQLITE_OK);
-    const std::string all = "CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);" + sql;
-    EXPECT_EQ(sqlite3_exec(database, all.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(database);
-    sqlite3_close(database);
+    RunSql(file, "CREATE TABLE RANK_DEVICE_MAP (rankId, deviceId); INSERT INTO RANK_DEVICE_MAP VALUES (0, 0);" + sql);
     return file;
   }
   const Rank& rank() const { return *run_.ranks.at(0); }
