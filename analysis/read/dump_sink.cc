@@ -102,17 +102,15 @@ class AnalysisSink : public exporting::FormatSink {
   };
 
   void TakeSamples(const Batch& batch, OfDevice* device) {
-    const std::pair key(batch.table->id, batch.device);
-    auto found = maps_.find(key);
-    if (found == maps_.end()) found = maps_.emplace(key, exporting::SeriesMap<std::vector<MetricColumn>>(*batch.table)).first;
+    auto& map = maps_.try_emplace({batch.table->id, batch.device}, *batch.table).first->second;
     for (size_t row = 0; row < batch.rows(); ++row) {
-      std::vector<MetricColumn>* metric_columns = found->second.Find(batch, row);
+      std::vector<MetricColumn>* metric_columns = map.Find(batch, row);
       if (metric_columns == nullptr) {
         if (series_ >= limits_.series) {
           ++left_out_samples_;
           continue;
         }
-        metric_columns = found->second.Add(Make(batch, found->second.keys(), device));
+        metric_columns = map.Add(Make(batch, map.keys(), device));
       }
       for (MetricColumn& metric_column : *metric_columns) Read(batch, row, &metric_column);
     }

@@ -48,6 +48,12 @@ std::vector<NamedOperator> NamedOperators(const Rank& rank) {
   return named;
 }
 
+std::vector<NamedOperator> LongestFirst(const Rank& rank) {
+  std::vector<NamedOperator> named = NamedOperators(rank);
+  std::ranges::stable_sort(named, std::greater<>(), [](const NamedOperator& each) { return each.times.total_ns; });
+  return named;
+}
+
 Json TimesJson(Json json, const Times& times, int64_t all_ns) {
   json["count"] = times.count;
   json["total_ms"] = Ms(times.total_ns);
@@ -56,6 +62,11 @@ Json TimesJson(Json json, const Times& times, int64_t all_ns) {
   json["mean_ms"] = times.MeanMs();
   json["max_ms"] = Ms(times.max_ns);
   return json;
+}
+
+Json NamedJson(const Rank& rank, const NamedOperator& each, int64_t all_ns) {
+  return TimesJson({{"name", TextOrNull(rank, each.op.name)}, {"type", TextOrNull(rank, each.op.type)}, {"core", TextOrNull(rank, each.op.core)}},
+                   each.times, all_ns);
 }
 
 int64_t AllOf(const std::vector<NamedOperator>& named) {
@@ -165,8 +176,7 @@ Json UnitJson(const Busiest& busiest) {
 // A unit that is busy all the time works at its peak, so the busy share of the busiest one is how near an operator is to
 // what the chip can do for it.
 Json RooflineView(const Rank& rank) {
-  std::vector<NamedOperator> named = NamedOperators(rank);
-  std::ranges::stable_sort(named, std::greater<>(), [](const NamedOperator& each) { return each.times.total_ns; });
+  const std::vector<NamedOperator> named = LongestFirst(rank);
   const int64_t all = AllOf(named);
   Json list = Json::array();
   for (const NamedOperator& each : named) {
@@ -175,8 +185,7 @@ Json RooflineView(const Rank& rank) {
     const double most = std::min(1.0, std::max(compute.ratio, memory.ratio));
     if (most <= 0) continue;
     const std::string_view limit = most <= kBound ? "none" : compute.ratio >= memory.ratio ? "compute" : "memory";
-    Json json = TimesJson({{"name", TextOrNull(rank, each.op.name)}, {"type", TextOrNull(rank, each.op.type)},
-                           {"core", TextOrNull(rank, each.op.core)}}, each.times, all);
+    Json json = NamedJson(rank, each, all);
     json["compute"] = UnitJson(compute);
     json["memory"] = UnitJson(memory);
     json["limit"] = limit;
@@ -217,16 +226,12 @@ Json OperatorTypesView(const Rank& rank) {
 }
 
 Json OperatorsView(const Rank& rank) {
-  std::vector<NamedOperator> named = NamedOperators(rank);
-  std::ranges::stable_sort(named, std::greater<>(), [](const NamedOperator& each) { return each.times.total_ns; });
+  const std::vector<NamedOperator> named = LongestFirst(rank);
   const int64_t all = AllOf(named);
   Json list = Json::array();
   for (const NamedOperator& each : named) {
     const Operator& op = each.op;
-    Json json = TimesJson({{"name", TextOrNull(rank, op.name)},
-                           {"type", TextOrNull(rank, op.type)},
-                           {"core", TextOrNull(rank, op.core)}},
-                          each.times, all);
+    Json json = NamedJson(rank, each, all);
     json["kind"] = KindOf(rank.TextOf(op.core));
     json["input_shapes"] = each.shapes_differ() ? Json() : TextOrNull(rank, op.input_shapes);
     json["output_shapes"] = each.shapes_differ() ? Json() : TextOrNull(rank, op.output_shapes);
@@ -240,8 +245,7 @@ Json OperatorsView(const Rank& rank) {
 
 std::vector<std::vector<int32_t>> LongestOperators(const Rank& rank) {
   constexpr size_t kMost = 10;
-  std::vector<NamedOperator> named = NamedOperators(rank);
-  std::ranges::stable_sort(named, std::greater<>(), [](const NamedOperator& each) { return each.times.total_ns; });
+  std::vector<NamedOperator> named = LongestFirst(rank);
   std::vector<std::vector<int32_t>> longest;
   for (size_t i = 0; i < std::min(named.size(), kMost); ++i) longest.push_back(std::move(named[i].places));
   return longest;

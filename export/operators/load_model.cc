@@ -308,32 +308,17 @@ void JoinDevice(Loader& loader, const ClockMap& clock, Device device, Model* mod
   const uint64_t unpaired = device.ran.unpaired;
   model->Join(device.place->device, std::move(device.ran), [&clock](uint64_t count) { return clock.DeviceTask(count); },
               clock.facts().begin_us * 1000, SetUp(*device.place, std::move(device.frequencies)));
+  const auto problem = [&](const DataFile* file, uint64_t tasks, std::string_view what, bool broken) {
+    if (tasks > 0) loader.Problem(*device.place, *file, fmt::format("{} {}", tasks, what), broken);
+  };
   // Those that ran when the collection began or ended, too.
-  if (unpaired > 0) {
-    loader.Problem(*device.place, *device.stars, fmt::format("{} tasks without their start or end: skipped", unpaired),
-                   false);
-  }
-  if (model->stray_counters > stray) {
-    loader.Problem(*device.place, *device.counters,
-                   fmt::format("{} counters of no known task: skipped", model->stray_counters - stray), false);
-  }
+  problem(device.stars, unpaired, "tasks without their start or end: skipped", false);
+  problem(device.counters, model->stray_counters - stray, "counters of no known task: skipped", false);
   // No damage where the collection began between the host's flip and the device's.
-  if (model->unplaced > unplaced) {
-    loader.Problem(*device.place, *device.stars,
-                   fmt::format("{} tasks have no launch: flips of their streams' task ids are missing, in {} or the "
-                               "host's task_track",
-                               model->unplaced - unplaced, kStepTraceFile),
-                   false);
-  }
-  if (model->impossible > impossible) {
-    loader.Problem(*device.place, *device.stars,
-                   fmt::format("{} tasks with impossible times are left out", model->impossible - impossible), true);
-  }
-  if (model->ambiguous > ambiguous) {
-    loader.Problem(*device.place, *device.stars,
-                   fmt::format("{} tasks with the ids of several launches are left out", model->ambiguous - ambiguous),
-                   true);
-  }
+  problem(device.stars, model->unplaced - unplaced,
+          fmt::format("tasks have no launch: flips of their streams' task ids are missing, in {} or the host's task_track", kStepTraceFile), false);
+  problem(device.stars, model->impossible - impossible, "tasks with impossible times are left out", true);
+  problem(device.stars, model->ambiguous - ambiguous, "tasks with the ids of several launches are left out", true);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 // pandas and spreadsheets.
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "export/formats.h"
@@ -62,16 +62,12 @@ class LinesSink : public FormatSink {
 
   void Take(const Batch& batch) override {
     if (!status_.ok()) return;
-    auto found = maps_.find({batch.table->id, batch.device});
-    if (found == maps_.end()) {
-      found =
-          maps_.emplace(Key{batch.table->id, batch.device}, SeriesMap<Lines>(*batch.table)).first;
-    }
+    SeriesMap<Lines>& map = maps_.try_emplace({batch.table->id, batch.device}, *batch.table).first->second;
     for (size_t row = 0; row < batch.rows() && status_.ok(); ++row) {
-      Lines* lines = found->second.Find(batch, row);
+      Lines* lines = map.Find(batch, row);
       if (lines == nullptr) {
-        if (found->second.size() >= kMaxSeries) found->second.Clear();
-        lines = found->second.Add(Make(batch, found->second.keys()));
+        if (map.size() >= kMaxSeries) map.Clear();
+        lines = map.Add(Make(batch, map.keys()));
       }
       for (const Line& line : *lines) Write(line, batch, row);
     }
@@ -84,17 +80,6 @@ class LinesSink : public FormatSink {
   }
 
  private:
-  struct Key {
-    TableId table;
-    int device;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    size_t operator()(const Key& key) const {
-      return static_cast<size_t>(key.table) * 8191 + static_cast<size_t>(key.device);
-    }
-  };
-
   Lines Make(const Batch& batch, std::span<const uint64_t> keys) const {
     Lines lines;
     for (const MetricColumn& metric : MetricsOf(*batch.table, keys, strings_)) {
@@ -178,7 +163,7 @@ class LinesSink : public FormatSink {
   const Strings& strings_;
   Rfc3339 time_;
   std::string buffer_;
-  std::unordered_map<Key, SeriesMap<Lines>, KeyHash> maps_;
+  std::map<std::pair<TableId, int>, SeriesMap<Lines>> maps_;
   uint64_t rows_ = 0;
   Status status_;
 };

@@ -58,12 +58,7 @@ class OpenMetricsSink : public FormatSink {
       : shared_(*shared), dump_(dump), strings_(strings) {}
 
   void Take(const Batch& batch) override {
-    auto key = std::pair(batch.table->id, batch.device);
-    auto found = maps_.find(key);
-    if (found == maps_.end()) {
-      found = maps_.emplace(key, SeriesMap<Writers>(*batch.table)).first;
-    }
-    SeriesMap<Writers>& map = found->second;
+    SeriesMap<Writers>& map = maps_.try_emplace({batch.table->id, batch.device}, *batch.table).first->second;
     for (size_t row = 0; row < batch.rows() && status_.ok(); ++row) {
       Writers* writers = map.Find(batch, row);
       if (writers == nullptr && map.size() >= kMaxRowKeys) {

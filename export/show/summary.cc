@@ -106,19 +106,15 @@ class SummarySink : public FormatSink {
       work_.Add(batch, communication);
       return Count(batch, communication ? &communication_ : &kernels_);
     }
-    auto key = std::pair(batch.table->id, batch.device);
-    auto found = maps_.find(key);
-    if (found == maps_.end()) {
-      found = maps_.emplace(key, SeriesMap<size_t>(*batch.table)).first;
-    }
+    SeriesMap<size_t>& map = maps_.try_emplace({batch.table->id, batch.device}, *batch.table).first->second;
     for (size_t row = 0; row < batch.rows(); ++row) {
-      size_t* index = found->second.Find(batch, row);
+      size_t* index = map.Find(batch, row);
       if (index == nullptr) {
-        if (found->second.size() >= DumpSummary::kMaxSeries) {
+        if (map.size() >= DumpSummary::kMaxSeries) {
           ++left_out_;
           continue;
         }
-        index = found->second.Add(Make(batch, found->second.keys()));
+        index = map.Add(Make(batch, map.keys()));
       }
       for (ValueColumn& value_column : value_columns_[*index]) Read(&value_column, batch, row);
     }
