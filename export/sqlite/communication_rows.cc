@@ -7,8 +7,6 @@
 #include "export/operators/communication_names.h"
 #include "export/operators/numbers.h"
 #include "export/operators/overlap.h"
-#include "export/sqlite/operator_tables.h"
-#include "export/sqlite/row_cells.h"
 
 namespace profd::exporting {
 namespace {
@@ -16,7 +14,6 @@ namespace {
 using operators::CommunicationInfo;
 using operators::CommunicationOp;
 using operators::CommunicationTask;
-using operators::Model;
 
 // Of the vendor's ENUM tables.
 constexpr int64_t kNotKnown = 65534;
@@ -28,11 +25,9 @@ int64_t EnumId(uint32_t number) { return std::min<int64_t>(number, kInvalid); }
 
 int64_t CopyId(uint32_t direction) { return operators::CopyDirectionName(direction) == "other" ? kOtherCopy : direction; }
 
-class CommunicationWriter {
+class CommunicationWriter : OperatorRowWriter {
  public:
-  CommunicationWriter(const Model& model, const TaskNumbers& tasks, const LoaderPlace& where,
-         std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids)
-      : model_(model), tasks_(tasks), where_(where), states_(states), ids_(*ids), row_(where.dump_id) {}
+  CommunicationWriter(const OperatorTarget& to, const TaskNumbers& tasks) : OperatorRowWriter(to), tasks_(tasks) {}
 
   Status Write() {
     RETURN_IF_ERROR(WriteOps());
@@ -43,8 +38,6 @@ class CommunicationWriter {
   }
 
  private:
-  TableState& StateOf(OperatorTable table) { return *states_[static_cast<size_t>(table)]; }
-  int64_t Id(std::string_view text) { return where_.strings->Intern(text); }
   int64_t NameId(uint64_t hash) { return hash == 0 ? Id(kNoName) : Id(model_.host.NameOf(hash)); }
 
   Status WriteOps();
@@ -53,16 +46,11 @@ class CommunicationWriter {
   Status WriteCopies();
   Status WriteOverlaps();
 
-  const Model& model_;
   const TaskNumbers& tasks_;
-  const LoaderPlace& where_;
-  const std::span<const std::unique_ptr<TableState>> states_;
-  OperatorIds& ids_;
-  RowCells row_;
 };
 
 Status CommunicationWriter::WriteOps() {
-  KeyedLoader out(StateOf(OperatorTable::kCommunicationOp));
+  KeyedLoader out = KeyedOf(OperatorTable::kCommunicationOp);
   for (size_t i = 0; i < model_.communication.ops.size(); ++i) {
     const CommunicationOp& op = model_.communication.ops[i];
     if (!op.shown) continue;
@@ -99,7 +87,7 @@ Status CommunicationWriter::AddTask(CellLoader& out, const CommunicationTask& ta
 }
 
 Status CommunicationWriter::WriteTasks() {
-  CellLoader out(StateOf(OperatorTable::kCommunicationTaskInfo), where_.ordinal);
+  CellLoader out = CellsOf(OperatorTable::kCommunicationTaskInfo);
   for (const CommunicationTask& task : model_.communication.tasks) {
     if (!model_.communication.ops[static_cast<size_t>(task.op)].shown) continue;
     RETURN_IF_ERROR(AddTask(out, task));
@@ -110,7 +98,7 @@ Status CommunicationWriter::WriteTasks() {
 // Every copy, if the dump describes any.
 Status CommunicationWriter::WriteCopies() {
   if (model_.host.communication.copies.empty()) return {};
-  CellLoader out(StateOf(OperatorTable::kMemcpyInfo), where_.ordinal);
+  CellLoader out = CellsOf(OperatorTable::kMemcpyInfo);
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const operators::HostTask* host = model_.HostOf(model_.rows[tasks_.RowAt(i)]);
     if (host == nullptr) continue;
@@ -124,7 +112,7 @@ Status CommunicationWriter::WriteCopies() {
 }
 
 Status CommunicationWriter::WriteOverlaps() {
-  KeyedLoader out(StateOf(OperatorTable::kOverlapAnalysis));
+  KeyedLoader out = KeyedOf(OperatorTable::kOverlapAnalysis);
   for (const auto& [device, overlap] : operators::OverlapsOf(model_)) {
     for (size_t kind = 0; kind < overlap.size(); ++kind) {
       for (const operators::Interval& interval : overlap[kind]) {
@@ -138,9 +126,8 @@ Status CommunicationWriter::WriteOverlaps() {
 
 }  // namespace
 
-Status WriteCommunicationRows(const Model& model, const TaskNumbers& tasks, const LoaderPlace& where,
-                              std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids) {
-  return CommunicationWriter(model, tasks, where, states, ids).Write();
+Status WriteCommunicationRows(const OperatorTarget& to, const TaskNumbers& tasks) {
+  return CommunicationWriter(to, tasks).Write();
 }
 
 }  // namespace profd::exporting

@@ -8,15 +8,12 @@
 #include <vector>
 
 #include "base/text.h"
-#include "export/sqlite/operator_tables.h"
-#include "export/sqlite/row_cells.h"
 
 namespace profd::exporting {
 namespace {
 
 using operators::FrameworkData;
 using operators::FrameworkOperator;
-using operators::Model;
 using operators::QueueTask;
 
 // As ENUM_API_TYPE.
@@ -24,17 +21,9 @@ constexpr int64_t kOperatorType = 50001;
 constexpr int64_t kQueueType = 50002;
 constexpr int64_t kPythonType = 50003;
 
-class FrameworkWriter {
+class FrameworkWriter : OperatorRowWriter {
  public:
-  FrameworkWriter(const Model& model, const LoaderPlace& where, int64_t pid,
-                  std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids)
-      : model_(model),
-        data_(*model.framework),
-        where_(where),
-        pid_(pid),
-        states_(states),
-        ids_(*ids),
-        row_(where.dump_id) {}
+  explicit FrameworkWriter(const OperatorTarget& to) : OperatorRowWriter(to), data_(*to.model.framework) {}
 
   Status Write() {
     FindConnections();
@@ -52,8 +41,6 @@ class FrameworkWriter {
   }
 
  private:
-  CellLoader LoaderOf(OperatorTable table) { return {*states_[static_cast<size_t>(table)], where_.ordinal}; }
-  int64_t Id(std::string_view text) { return where_.strings->Intern(text); }
   // Of a text of the framework's; each is looked up once.
   int64_t TextId(int32_t text) {
     const auto [known, is_new] = texts_.try_emplace(text);
@@ -80,7 +67,7 @@ class FrameworkWriter {
   }
 
   Status WriteApis() {
-    CellLoader out = LoaderOf(OperatorTable::kPytorchApi);
+    CellLoader out = CellsOf(OperatorTable::kPytorchApi);
     for (const bool put : {true, false}) {
       for (size_t i = 0; i < data_.queue.size(); ++i) RETURN_IF_ERROR(AddHalf(out, i, put));
     }
@@ -128,8 +115,6 @@ class FrameworkWriter {
     return out.Add(row_.Int(kOperatorType).End(), 0);
   }
 
-  int64_t ThreadId(uint64_t thread) const { return pid_ << 32 | static_cast<int64_t>(thread & 0xFFFFFFFF); }
-
   int64_t StackId(int32_t text) {
     const auto [known, is_new] = stack_ids_.try_emplace(text, ids_.stack + static_cast<int64_t>(stacks_.size()));
     if (is_new) stacks_.push_back(text);
@@ -137,7 +122,7 @@ class FrameworkWriter {
   }
 
   Status WriteConnections() {
-    CellLoader out = LoaderOf(OperatorTable::kConnectionIds);
+    CellLoader out = CellsOf(OperatorTable::kConnectionIds);
     for (const auto& [id, connection] : connections_) {
       RETURN_IF_ERROR(out.Add(row_.Begin().Int(id).Int(connection).End(), 0));
     }
@@ -146,7 +131,7 @@ class FrameworkWriter {
 
   // The innermost frame has depth 0.
   Status WriteStacks() {
-    CellLoader out = LoaderOf(OperatorTable::kPytorchCallchains);
+    CellLoader out = CellsOf(OperatorTable::kPytorchCallchains);
     for (size_t i = 0; i < stacks_.size(); ++i) {
       std::string_view frames = data_.texts.Text(stacks_[i]);
       int64_t depth = 0;
@@ -159,7 +144,7 @@ class FrameworkWriter {
   }
 
   Status WriteSteps() {
-    CellLoader out = LoaderOf(OperatorTable::kStepTime);
+    CellLoader out = CellsOf(OperatorTable::kStepTime);
     for (const operators::FrameworkStep& step : data_.steps) {
       if (!model_.window.Has(step.begin)) continue;
       RETURN_IF_ERROR(out.Add(row_.Begin().Int(step.number).Int(step.begin).Int(step.end).End(), 0));
@@ -168,7 +153,7 @@ class FrameworkWriter {
   }
 
   Status WriteCollections() {
-    CellLoader out = LoaderOf(OperatorTable::kGcRecord);
+    CellLoader out = CellsOf(OperatorTable::kGcRecord);
     for (const operators::GarbageCollection& collection : data_.collections) {
       if (!model_.window.Has(collection.begin)) continue;
       RETURN_IF_ERROR(out.Add(row_.Begin().Int(collection.begin).Int(collection.end).End(), 0));
@@ -177,7 +162,7 @@ class FrameworkWriter {
   }
 
   Status WriteMemory() {
-    CellLoader out = LoaderOf(OperatorTable::kMemoryRecord);
+    CellLoader out = CellsOf(OperatorTable::kMemoryRecord);
     for (const operators::FrameworkMemory& each : data_.memory.records) {
       if (!model_.window.Has(each.time)) continue;
       row_.Begin().Int(Id(operators::kFrameworkComponent)).Int(each.time).Int(each.allocated).Int(each.reserved);
@@ -187,7 +172,7 @@ class FrameworkWriter {
   }
 
   Status WriteAllocations() {
-    CellLoader out = LoaderOf(OperatorTable::kOpMemory);
+    CellLoader out = CellsOf(OperatorTable::kOpMemory);
     for (const auto& [taken, released, inactive] : data_.memory.Allocations()) {
       if (!model_.window.Has(taken->time)) continue;
       const int32_t op = data_.TakerAt(taken->thread, taken->time);
@@ -210,13 +195,7 @@ class FrameworkWriter {
     return out.Finish();
   }
 
-  const Model& model_;
   const FrameworkData& data_;
-  const LoaderPlace& where_;
-  const int64_t pid_;
-  const std::span<const std::unique_ptr<TableState>> states_;
-  OperatorIds& ids_;
-  RowCells row_;
   std::vector<std::pair<int32_t, int64_t>> links_;        // operator, connection of the launch or flow
   std::vector<std::pair<int64_t, int64_t>> connections_;  // rows of CONNECTION_IDS
   std::vector<operators::BackwardPair> backward_;
@@ -230,13 +209,12 @@ class FrameworkWriter {
 
 }  // namespace
 
-Status WriteFrameworkRows(const Model& model, const LoaderPlace& where, int64_t pid,
-                          std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids) {
-  if (model.framework == nullptr) {
-    ids->connection += static_cast<int64_t>(model.host.apis.size());
+Status WriteFrameworkRows(const OperatorTarget& to) {
+  if (to.model.framework == nullptr) {
+    to.ids.connection += static_cast<int64_t>(to.model.host.apis.size());
     return {};
   }
-  return FrameworkWriter(model, where, pid, states, ids).Write();
+  return FrameworkWriter(to).Write();
 }
 
 }  // namespace profd::exporting

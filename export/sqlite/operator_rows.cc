@@ -13,15 +13,12 @@
 #include "export/operators/details.h"
 #include "export/sqlite/communication_rows.h"
 #include "export/sqlite/framework_rows.h"
-#include "export/sqlite/operator_tables.h"
-#include "export/sqlite/row_cells.h"
 #include "export/sqlite/task_numbers.h"
 
 namespace profd::exporting {
 namespace {
 
 using operators::HostTask;
-using operators::Model;
 using operators::TaskRow;
 
 constexpr char kNone[] = "N/A";
@@ -33,11 +30,9 @@ std::pair<std::string_view, double> CounterName(std::string_view column) {
   return {name, column.ends_with("(GB/s)") ? 1e9 : 1};
 }
 
-class OperatorWriter {
+class OperatorWriter : OperatorRowWriter {
  public:
-  OperatorWriter(const Model& model, const LoaderPlace& where, int64_t pid,
-         std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids)
-      : model_(model), where_(where), pid_(pid), states_(states), ids_(*ids), row_(where.dump_id), tasks_(model.rows) {}
+  explicit OperatorWriter(const OperatorTarget& to) : OperatorRowWriter(to), tasks_(to.model.rows) {}
 
   Status Write() {
     RETURN_IF_ERROR(WriteTasks());
@@ -45,15 +40,12 @@ class OperatorWriter {
     RETURN_IF_ERROR(WriteCounters());
     RETURN_IF_ERROR(WriteApis());
     RETURN_IF_ERROR(WriteMemory());
-    RETURN_IF_ERROR(WriteCommunicationRows(model_, tasks_, where_, states_, &ids_));
+    RETURN_IF_ERROR(WriteCommunicationRows(to_, tasks_));
     ids_.task += tasks_.distinct() + static_cast<int64_t>(model_.marks.size());
-    RETURN_IF_ERROR(WriteFrameworkRows(model_, where_, pid_, states_, &ids_));
-    return {};
+    return WriteFrameworkRows(to_);
   }
 
  private:
-  TableState& StateOf(OperatorTable table) { return *states_[static_cast<size_t>(table)]; }
-  int64_t Id(std::string_view text) { return where_.strings->Intern(text); }
   const TaskRow& RowAt(size_t place) const { return model_.rows[tasks_.RowAt(place)]; }
 
   Status WriteTasks();
@@ -67,12 +59,6 @@ class OperatorWriter {
   const std::array<int64_t, 6>& TensorIds(const HostTask& host);
   std::array<int64_t, 6> MakeTensorIds(const HostTask& host);
 
-  const Model& model_;
-  const LoaderPlace& where_;
-  const int64_t pid_;
-  const std::span<const std::unique_ptr<TableState>> states_;
-  OperatorIds& ids_;
-  RowCells row_;
   const TaskNumbers tasks_;
   std::map<std::tuple<int64_t, uint16_t, bool>, int64_t> task_types_;
   std::unordered_map<int32_t, std::array<int64_t, 6>> tensor_ids_;  // by HostData::tensors
@@ -88,7 +74,7 @@ int64_t OperatorWriter::TaskTypeOf(const TaskRow& task) {
 }
 
 Status OperatorWriter::WriteTasks() {
-  CellLoader out(StateOf(OperatorTable::kTask), where_.ordinal);
+  CellLoader out = CellsOf(OperatorTable::kTask);
   std::vector<const operators::DeviceMark*> marks;
   for (const operators::DeviceMark& mark : model_.marks) marks.push_back(&mark);
   std::ranges::stable_sort(marks, {}, &operators::DeviceMark::start_ns);
@@ -158,8 +144,8 @@ Status OperatorWriter::AddOperator(KeyedLoader& out, int64_t id, const HostTask&
 }
 
 Status OperatorWriter::WriteOperators() {
-  KeyedLoader out(StateOf(OperatorTable::kComputeTaskInfo));
-  CellLoader schedules(StateOf(OperatorTable::kCommunicationScheduleTaskInfo), where_.ordinal);
+  KeyedLoader out = KeyedOf(OperatorTable::kComputeTaskInfo);
+  CellLoader schedules = CellsOf(OperatorTable::kCommunicationScheduleTaskInfo);
   int64_t next = 0;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     if (tasks_.NumberAt(i) != next) continue;  // not its first execution
@@ -182,7 +168,7 @@ Status OperatorWriter::WriteOperators() {
 }
 
 Status OperatorWriter::WriteCounters() {
-  CellLoader out(StateOf(OperatorTable::kTaskPmuInfo), where_.ordinal);
+  CellLoader out = CellsOf(OperatorTable::kTaskPmuInfo);
   // Ids of the columns' names, and what their values are multiplied with.
   std::map<const operators::PmuCore*, std::vector<std::pair<int64_t, double>>> names;
   const int64_t times[2] = {model_.pmu.empty() ? 0 : Id("aic_total_time"), model_.pmu.empty() ? 0 : Id("aiv_total_time")};
@@ -218,13 +204,13 @@ Status OperatorWriter::WriteCounters() {
 }
 
 Status OperatorWriter::WriteApis() {
-  KeyedLoader out(StateOf(OperatorTable::kCannApi));
+  KeyedLoader out = KeyedOf(OperatorTable::kCannApi);
   for (size_t i = 0; i < model_.host.apis.size(); ++i) {
     const operators::Api& api = model_.host.apis[i];
     const int64_t begin = model_.host.WallNs(api.begin);
     if (api.early || !model_.window.Has(begin)) continue;
     row_.Begin().Int(begin).Int(model_.host.WallNs(api.end)).Int(api.level);
-    row_.Int(pid_ << 32 | int64_t{api.thread}).Key().Int(Id(model_.host.ApiName(api)));
+    row_.Int(ThreadId(api.thread)).Key().Int(Id(model_.host.ApiName(api)));
     RETURN_IF_ERROR(out.Add(ids_.connection + static_cast<int64_t>(i), row_.End()));
   }
   return out.Finish();
@@ -232,7 +218,7 @@ Status OperatorWriter::WriteApis() {
 
 // What the graph engine reports; each record complete, the sign of its size apart.
 Status OperatorWriter::WriteMemory() {
-  CellLoader out(StateOf(OperatorTable::kNpuOpMem), where_.ordinal);
+  CellLoader out = CellsOf(OperatorTable::kNpuOpMem);
   for (const operators::MemoryRecord& record : model_.host.memory.memory) {
     const int64_t time = model_.host.WallNs(record.time);
     if (record.device_type != operators::kNpuMemory || !model_.window.Has(time)) continue;
@@ -241,7 +227,7 @@ Status OperatorWriter::WriteMemory() {
     row_.Begin().Int(record.name == 0 ? Id(kNone) : Id(model_.host.NameOf(record.name)));
     row_.Int(static_cast<int64_t>(record.address)).Int(Id(freed ? "release" : "allocate"));
     row_.Int(static_cast<int64_t>(freed ? 0 - bytes : bytes)).Int(time);
-    row_.Int(pid_ << 32 | int64_t{record.thread}).Int(static_cast<int64_t>(record.allocated));
+    row_.Int(ThreadId(record.thread)).Int(static_cast<int64_t>(record.allocated));
     row_.Int(static_cast<int64_t>(record.reserved)).Int(Id("GE")).Int(record.device);
     RETURN_IF_ERROR(out.Add(row_.End(), 0));
   }
@@ -250,9 +236,6 @@ Status OperatorWriter::WriteMemory() {
 
 }  // namespace
 
-Status WriteOperatorRows(const Model& model, const LoaderPlace& where, int64_t pid,
-                         std::span<const std::unique_ptr<TableState>> states, OperatorIds* ids) {
-  return OperatorWriter(model, where, pid, states, ids).Write();
-}
+Status WriteOperatorRows(const OperatorTarget& to) { return OperatorWriter(to).Write(); }
 
 }  // namespace profd::exporting

@@ -147,10 +147,6 @@ std::string Replaced(std::string_view text, std::string_view what, std::string_v
 
 const OperatorTableSpec& OperatorTableOf(OperatorTable table) { return kSpecs[static_cast<size_t>(table)]; }
 
-std::string CreateSql(const OperatorTableSpec& table, bool merged) {
-  return fmt::format("CREATE TABLE {} ({}{})", table.name, table.columns, merged ? ", dumpId INTEGER" : "");
-}
-
 std::string IndexSql(const OperatorTableSpec& table) {
   return table.index.empty() ? std::string() : fmt::format("CREATE INDEX {}", table.index);
 }

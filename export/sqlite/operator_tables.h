@@ -37,7 +37,6 @@ struct OperatorTableSpec {
 };
 const OperatorTableSpec& OperatorTableOf(OperatorTable table);
 
-std::string CreateSql(const OperatorTableSpec& table, bool merged);
 std::string IndexSql(const OperatorTableSpec& table);
 // `filled`: by table. The views are there without the tables, too, and are empty then.
 std::string OperatorViewsSql(std::span<const bool> filled, bool merged);

@@ -1,9 +1,9 @@
 #include "export/sqlite/pmu_summary.h"
 
-#include <bit>
 #include <string_view>
 
 #include "export/csv/aicore_metrics.h"
+#include "export/sqlite/row_cells.h"
 
 namespace profd::exporting {
 namespace {
@@ -74,18 +74,9 @@ Status PmuSummary::WriteValue(const Key& key, std::string_view metric, double va
     metric.remove_suffix(unit.suffix.size());
     value *= unit.factor;
   }
-  const std::array<uint64_t, 6> row{static_cast<uint64_t>(static_cast<int64_t>(device_)),
-                                    static_cast<uint64_t>(where_.strings->Intern(metric)),
-                                    std::bit_cast<uint64_t>(value),
-                                    static_cast<uint64_t>(key.second),
-                                    static_cast<uint64_t>(where_.strings->Intern(
-                                        key.first == kVector ? "AIV" : "AIC")),
-                                    static_cast<uint64_t>(where_.dump_id)};
-  std::array<CellColumn, 6> columns;
-  for (size_t i = 0; i < row.size(); ++i) {
-    columns[i] = {&row[i], 0, i == 2 ? CellKind::kNumeric : CellKind::kInt};
-  }
-  return cells.Add({columns.data(), where_.dump_id < 0 ? size_t{5} : size_t{6}}, 0);
+  RowCells row(where_.dump_id);
+  row.Int(device_).Int(where_.strings->Intern(metric)).Numeric(value).Int(key.second);
+  return cells.Add(row.Int(where_.strings->Intern(key.first == kVector ? "AIV" : "AIC")).End(), 0);
 }
 
 }  // namespace profd::exporting

@@ -13,18 +13,18 @@
 namespace profd::exporting {
 namespace {
 
-using Rows = std::vector<std::vector<SqlCell>>;
-
 // A table of few rows; the definition without dumpId.
 struct SmallTable {
   std::string_view name;
   std::string_view columns;
-  Rows rows;
-};
+  std::vector<std::vector<SqlCell>> rows = {};
 
-void AddDumpId(std::vector<SqlCell>& row, size_t dump, bool merged) {
-  if (merged) row.emplace_back(static_cast<int64_t>(dump));
-}
+  // `dump`: dumpId, with several.
+  void Add(std::vector<SqlCell> row, std::optional<int64_t> dump) {
+    if (dump) row.emplace_back(*dump);
+    rows.push_back(std::move(row));
+  }
+};
 
 SqlCell OrNull(const std::string& text) { return text.empty() ? SqlCell() : SqlCell(text); }
 SqlCell Count(uint64_t value) { return static_cast<int64_t>(value); }
@@ -41,16 +41,12 @@ Span SessionSpan(const DumpInfo& dump, int64_t last_ns) {
   return span;
 }
 
-void AddDevices(const DumpInfo& dump, size_t number, bool merged, SmallTable& npus,
-                SmallTable& ranks) {
+void AddDevices(const DumpInfo& dump, std::optional<int64_t> number, SmallTable& npus, SmallTable& ranks) {
   auto add = [&](int64_t device, std::string_view chip) {
-    AddDumpId(npus.rows.emplace_back(std::vector<SqlCell>{device, std::string(chip)}), number,
-              merged);
+    npus.Add({device, std::string(chip)}, number);
     std::vector<int> of_device = dump.RanksOf(static_cast<int>(device));
     if (of_device.empty()) of_device.push_back(-1);
-    for (int64_t rank : of_device) {
-      AddDumpId(ranks.rows.emplace_back(std::vector<SqlCell>{rank, device}), number, merged);
-    }
+    for (int64_t rank : of_device) ranks.Add({rank, device}, number);
   };
   bool any = false;
   for (const Place& place : dump.places) {
@@ -78,64 +74,53 @@ std::vector<SqlCell> DumpRow(const DumpInfo& dump, size_t number, const Span& sp
   return row;
 }
 
-void AddChannels(const DumpInfo& dump, size_t number, bool merged, SmallTable& channels,
-                 SmallTable& losses) {
+void AddChannels(const DumpInfo& dump, std::optional<int64_t> number, SmallTable& channels, SmallTable& losses) {
   if (!dump.manifest) return;
   for (const ManifestChannel& channel : dump.manifest->channels) {
     uint64_t lost = 0;
     for (const ManifestLoss& loss : channel.dropped) {
       lost += loss.records;
-      AddDumpId(losses.rows.emplace_back(std::vector<SqlCell>{
-                    int64_t{channel.device}, channel.collector, channel.file, std::string(ToString(loss.reason)),
-                    Count(loss.records), Count(loss.bytes)}),
-                number, merged);
+      losses.Add({int64_t{channel.device}, channel.collector, channel.file, std::string(ToString(loss.reason)),
+                  Count(loss.records), Count(loss.bytes)},
+                 number);
     }
-    AddDumpId(channels.rows.emplace_back(std::vector<SqlCell>{
-                  int64_t{channel.device}, channel.collector, int64_t{channel.channel},
-                  channel.file, channel.state, OrNull(channel.detail), channel.hz_asked,
-                  channel.hz_effective, Count(channel.records), Count(channel.bytes), Count(lost),
-                  Count(channel.gap_count)}),
-              number, merged);
+    channels.Add({int64_t{channel.device}, channel.collector, int64_t{channel.channel}, channel.file, channel.state,
+                  OrNull(channel.detail), channel.hz_asked, channel.hz_effective, Count(channel.records),
+                  Count(channel.bytes), Count(lost), Count(channel.gap_count)},
+                 number);
   }
 }
 
 std::vector<SmallTable> DumpTables(const ExportPlan& plan, std::span<const int64_t> last_ns) {
-  const bool merged = plan.dumps.size() > 1;
   std::vector<SmallTable> tables{
-      {"SESSION_TIME_INFO", "startTimeNs INTEGER, endTimeNs INTEGER", {}},
-      {"NPU_INFO", "id INTEGER, name TEXT", {}},
-      {"RANK_DEVICE_MAP", "rankId INTEGER, deviceId INTEGER", {}},
-      {"HOST_INFO", "hostUid TEXT, hostName TEXT", {}},
+      {"SESSION_TIME_INFO", "startTimeNs INTEGER, endTimeNs INTEGER"},
+      {"NPU_INFO", "id INTEGER, name TEXT"},
+      {"RANK_DEVICE_MAP", "rankId INTEGER, deviceId INTEGER"},
+      {"HOST_INFO", "hostUid TEXT, hostName TEXT"},
       {"PROFD_CHANNEL_ROWS",
-       "deviceId INTEGER, collector TEXT, channel INTEGER, file TEXT, state TEXT, detail TEXT, "
-       "hzAsked REAL, hzEffective REAL, records INTEGER, bytes INTEGER, lostRecords INTEGER, "
-       "gaps INTEGER",
-       {}},
-      {"PROFD_LOSS_ROWS",
-       "deviceId INTEGER, collector TEXT, file TEXT, reason TEXT, records INTEGER, bytes INTEGER",
-       {}},
+       "deviceId INTEGER, collector TEXT, channel INTEGER, file TEXT, state TEXT, detail TEXT, hzAsked REAL, "
+       "hzEffective REAL, records INTEGER, bytes INTEGER, lostRecords INTEGER, gaps INTEGER"},
+      {"PROFD_LOSS_ROWS", "deviceId INTEGER, collector TEXT, file TEXT, reason TEXT, records INTEGER, bytes INTEGER"},
   };
   for (size_t i = 0; i < plan.dumps.size(); ++i) {
     const DumpInfo& dump = *plan.dumps[i];
-    Span span = SessionSpan(dump, last_ns[i]);
-    AddDumpId(tables[0].rows.emplace_back(std::vector<SqlCell>{span.start_ns, span.end_ns}), i,
-              merged);
-    AddDevices(dump, i, merged, tables[1], tables[2]);
-    AddDumpId(tables[3].rows.emplace_back(std::vector<SqlCell>{std::string("0"), dump.hostname}), i,
-              merged);
-    AddChannels(dump, i, merged, tables[4], tables[5]);
+    const Span span = SessionSpan(dump, last_ns[i]);
+    const auto number = plan.dumps.size() > 1 ? std::optional(static_cast<int64_t>(i)) : std::nullopt;
+    tables[0].Add({span.start_ns, span.end_ns}, number);
+    AddDevices(dump, number, tables[1], tables[2]);
+    tables[3].Add({std::string("0"), dump.hostname}, number);
+    AddChannels(dump, number, tables[4], tables[5]);
   }
   return tables;
 }
 
 Status WriteTable(SqliteDatabase& database, const SmallTable& table, bool merged) {
-  RETURN_IF_ERROR(database.Run(fmt::format("CREATE TABLE {} ({}{})", table.name, table.columns,
-                                           merged ? ", dumpId INTEGER" : "")));
+  RETURN_IF_ERROR(database.Run(CreateSql(table.name, table.columns, merged)));
   return database.Insert(table.name, table.rows);
 }
 
 Status WriteStrings(SqliteDatabase& database, const Strings& strings) {
-  SmallTable table{"STRING_IDS", "id INTEGER PRIMARY KEY, value TEXT", {}};
+  SmallTable table{"STRING_IDS", "id INTEGER PRIMARY KEY, value TEXT"};
   RETURN_IF_ERROR(WriteTable(database, table, false));
   constexpr size_t kAtOnce = 4096;
   for (size_t i = 0; i < strings.size(); ++i) {
@@ -150,7 +135,7 @@ Status WriteStrings(SqliteDatabase& database, const Strings& strings) {
 
 Status WriteEnums(SqliteDatabase& database) {
   for (const EnumTable& entry : EnumTables()) {
-    SmallTable table{entry.name, "id INTEGER PRIMARY KEY, name TEXT", {}};
+    SmallTable table{entry.name, "id INTEGER PRIMARY KEY, name TEXT"};
     for (const EnumValue& value : entry.values) {
       table.rows.push_back({int64_t{value.id}, std::string(value.name)});
     }
@@ -159,12 +144,11 @@ Status WriteEnums(SqliteDatabase& database) {
   return {};
 }
 
-std::string CreateText(std::string_view name, std::string columns, bool merged) {
-  if (merged) columns += ", dumpId INTEGER";
-  return fmt::format("CREATE TABLE {} ({})", name, columns);
-}
-
 }  // namespace
+
+std::string CreateSql(std::string_view name, std::string_view columns, bool merged) {
+  return fmt::format("CREATE TABLE {} ({}{})", name, columns, merged ? ", dumpId INTEGER" : "");
+}
 
 std::string CreateSql(const SqlTable& table, bool merged) {
   std::string columns;
@@ -172,7 +156,7 @@ std::string CreateSql(const SqlTable& table, bool merged) {
     fmt::format_to(std::back_inserter(columns), "{}{} {}", columns.empty() ? "" : ", ", column.name,
                    ToString(column.type));
   }
-  return CreateText(table.name, std::move(columns), merged);
+  return CreateSql(table.name, columns, merged);
 }
 
 std::string CreateSql(const EventTableSpec& table, bool merged) {
@@ -181,19 +165,16 @@ std::string CreateSql(const EventTableSpec& table, bool merged) {
     fmt::format_to(std::back_inserter(columns), "{}{} {}", columns.empty() ? "" : ", ", column,
                    column == "value" ? "NUMERIC" : "INTEGER");
   }
-  return CreateText(table.name, std::move(columns), merged);
+  return CreateSql(table.name, columns, merged);
 }
 
 namespace {
 
 Status WriteRanks(SqliteDatabase& database, const ExportPlan& plan, const ProcessRanks& ranks) {
   SmallTable places{"PROFD_PLACES",
-                    "dumpId INTEGER, deviceId INTEGER, rank INTEGER, PRIMARY KEY(dumpId, deviceId)",
-                    {}};
+                    "dumpId INTEGER, deviceId INTEGER, rank INTEGER, PRIMARY KEY(dumpId, deviceId)"};
   SmallTable processes{"PROFD_PROCESSES",
-                       "dumpId INTEGER, pid INTEGER, rank INTEGER, command TEXT, "
-                       "PRIMARY KEY(dumpId, pid)",
-                       {}};
+                       "dumpId INTEGER, pid INTEGER, rank INTEGER, command TEXT, PRIMARY KEY(dumpId, pid)"};
   std::map<std::pair<int64_t, int64_t>, std::pair<std::optional<int>, std::string>> known;
   for (const auto& [key, rank] : ranks.ranks()) known[key].first = rank;
   auto cell = [](std::optional<int> rank) { return rank ? SqlCell(int64_t{*rank}) : SqlCell(); };
@@ -224,7 +205,7 @@ Status WriteRanks(SqliteDatabase& database, const ExportPlan& plan, const Proces
 
 Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan,
                         std::span<const int64_t> last_ns, const ProcessRanks& ranks) {
-  SmallTable meta{"META_DATA", "name TEXT, value TEXT", {}};
+  SmallTable meta{"META_DATA", "name TEXT, value TEXT"};
   for (const MetaValue& value : MetaData()) {
     meta.rows.push_back({std::string(value.name), std::string(value.value)});
   }
@@ -238,8 +219,7 @@ Status WriteSmallTables(SqliteDatabase& database, const ExportPlan& plan,
   SmallTable dumps{"PROFD_DUMPS",
                    "dumpId INTEGER PRIMARY KEY, name TEXT, path TEXT, node TEXT, job TEXT, "
                    "rank INTEGER, chip INTEGER, startNs INTEGER, endNs INTEGER, state TEXT, "
-                   "session TEXT, bytes INTEGER",
-                   {}};
+                   "session TEXT, bytes INTEGER"};
   for (size_t i = 0; i < plan.dumps.size(); ++i) {
     dumps.rows.push_back(DumpRow(*plan.dumps[i], i, SessionSpan(*plan.dumps[i], last_ns[i])));
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/mutex.h"
@@ -34,6 +35,7 @@ class ProcessRanks {
 };
 
 // With several dumps every table of rows has a last column dumpId.
+std::string CreateSql(std::string_view name, std::string_view columns, bool merged);
 std::string CreateSql(const SqlTable& table, bool merged);
 std::string CreateSql(const EventTableSpec& table, bool merged);
 

@@ -21,7 +21,6 @@ namespace profd::exporting {
 namespace {
 
 // What the vendor's analyser writes where there is no such thing.
-constexpr int64_t kNoId32 = 4294967295;
 constexpr int64_t kNoConnection = 4000000000;
 constexpr int64_t kMarker = 0;   // ENUM_MSTX_EVENT_TYPE
 constexpr int64_t kPushPop = 1;
@@ -43,7 +42,7 @@ class SqliteSink : public FormatSink {
     ProcessRanks* ranks;
   };
   SqliteSink(const Shared& shared, const LoaderPlace& where)
-      : shared_(shared), where_(where), loaders_(shared.tables->size()), pmu_(where_) {}
+      : shared_(shared), where_(where), row_(where.dump_id), loaders_(shared.tables->size()), pmu_(where_) {}
 
   void Take(const Batch& batch) override {
     if (!status_.ok() || batch.rows() == 0) return;
@@ -82,6 +81,7 @@ class SqliteSink : public FormatSink {
 
   Shared shared_;
   LoaderPlace where_;
+  RowCells row_;
   std::vector<std::unique_ptr<RowLoader>> loaders_;
   std::array<std::unique_ptr<CellLoader>, kEventTables> events_;
   PmuSummary pmu_;
@@ -100,13 +100,9 @@ CellLoader& SqliteSink::Events(EventTable table) {
 
 void SqliteSink::AddEvent(EventTable table, std::initializer_list<int64_t> cells) {
   if (!status_.ok()) return;
-  std::array<uint64_t, 12> values{};
-  std::array<CellColumn, 12> columns{};
-  size_t count = 0;
-  for (int64_t cell : cells) values[count++] = static_cast<uint64_t>(cell);
-  if (where_.dump_id >= 0) values[count++] = static_cast<uint64_t>(where_.dump_id);
-  for (size_t i = 0; i < count; ++i) columns[i] = {&values[i], 0, CellKind::kInt};
-  status_ = Events(table).Add({columns.data(), count}, 0);
+  row_.Begin();
+  for (const int64_t cell : cells) row_.Int(cell);
+  status_ = Events(table).Add(row_.End(), 0);
 }
 
 void SqliteSink::TakeEvent(const Event& event) {
@@ -204,16 +200,18 @@ void SqliteFormat::NumberPlaces() {
   for (const auto& entry : order) places_.emplace(std::get<const Place*>(entry), places_.size());
 }
 
+LoaderPlace SqliteFormat::LoaderOf(size_t dump, const Place* place) const {
+  const auto known = places_.find(place);
+  return {.place = place,
+          .ordinal = known == places_.end() ? places_.size() : known->second,
+          .dump_id = plan_.dumps.size() > 1 ? static_cast<int64_t>(dump) : -1,
+          .strings = plan_.strings,
+          .compat_msprof = plan_.compat_msprof};
+}
+
 Result<std::unique_ptr<FormatSink>> SqliteFormat::Open(const ExportTask& task) {
-  LoaderPlace where;
-  where.place = task.place;
-  auto known = places_.find(task.place);
-  where.ordinal = known == places_.end() ? places_.size() : known->second;
-  if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(task.dump);
-  where.strings = plan_.strings;
-  where.compat_msprof = plan_.compat_msprof;
   SqliteSink::Shared shared{&tables_, &states_, &last_ns_[task.dump], &ranks_};
-  return std::unique_ptr<FormatSink>(std::make_unique<SqliteSink>(shared, where));
+  return std::unique_ptr<FormatSink>(std::make_unique<SqliteSink>(shared, LoaderOf(task.dump, task.place)));
 }
 
 Status SqliteFormat::MakeSchema() {
@@ -238,7 +236,7 @@ Status SqliteFormat::MakeSchema() {
   for (size_t i = 0; i < kOperatorTables; ++i) {
     with_operators[i] = !OperatorStates()[i]->tree.empty();
     const OperatorTableSpec& table = OperatorTableOf(static_cast<OperatorTable>(i));
-    if (with_operators[i]) RETURN_IF_ERROR(database->Run(CreateSql(table, merged)));
+    if (with_operators[i]) RETURN_IF_ERROR(database->Run(CreateSql(table.name, table.columns, merged)));
   }
   RETURN_IF_ERROR(database->Run(OperatorViewsSql(with_operators, merged)));
   RETURN_IF_ERROR(database->Run(SamplesViewSql(filled, merged)));
@@ -286,14 +284,9 @@ Status SqliteFormat::MakeIndexes() {
 
 Status SqliteFormat::TakeOperators(size_t dump, const operators::Model& model) {
   const DumpInfo& info = *plan_.dumps[dump];
-  LoaderPlace where;
-  where.place = info.ClockPlace();
-  const auto known = places_.find(where.place);
-  where.ordinal = known == places_.end() ? places_.size() : known->second;
-  if (plan_.dumps.size() > 1) where.dump_id = static_cast<int64_t>(dump);
-  where.strings = plan_.strings;
+  const LoaderPlace where = LoaderOf(dump, info.ClockPlace());
   for (const operators::TaskRow& row : model.rows) last_ns_[dump] = std::max<int64_t>(last_ns_[dump], row.end_ns);
-  return WriteOperatorRows(model, where, info.pid, OperatorStates(), &operator_ids_);
+  return WriteOperatorRows({model, where, info.pid, OperatorStates(), operator_ids_});
 }
 
 Status SqliteFormat::FinishDatabase() {

@@ -34,6 +34,7 @@ class SqliteFormat : public Format {
 
  private:
   void NumberPlaces();
+  LoaderPlace LoaderOf(size_t dump, const Place* place) const;
   Status FinishDatabase();
   // Tables with rows are made by the library, views over them and the small tables too.
   Status MakeSchema();
