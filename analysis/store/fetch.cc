@@ -13,6 +13,7 @@
 #include "analysis/store/tables.h"
 #include "analysis/store/take_rows.h"
 #include "analysis/views/views.h"
+#include "export/shared_file.h"
 
 namespace profd::analysis {
 namespace {
@@ -49,7 +50,7 @@ class Fetcher {
     RETURN_IF_ERROR(server_.Query(select, [this, &any](const StoreRow& row) {
       any = true;
       const int64_t number = row.Int(1);
-      if (!request_.ranks.empty() && !request_.ranks.contains(static_cast<int>(number))) return Status();
+      if (!request_.ranks.empty() && !request_.ranks.contains(static_cast<int>(number))) return;
       auto rank = std::make_unique<Rank>();
       if (number >= 0) rank->rank = static_cast<int>(number);
       if (row.Int(3) >= 0) rank->device = static_cast<int>(row.Int(3));
@@ -61,7 +62,6 @@ class Fetcher {
       chosen.rows = row.Uint(7);
       chosen.filling.rank = rank.get();
       chosen.rank = std::move(rank);
-      return Status();
     }));
     if (!any) return NoRun();
     if (chosen_.empty()) return NotFound(fmt::format("run {} has none of these ranks", request_.run));
@@ -114,10 +114,7 @@ class Fetcher {
     if (std::ranges::none_of(chosen_, numbered) || std::ranges::all_of(chosen_, numbered)) return {};
     std::set<uint64_t> used;
     for (const std::string_view use : kUses) {
-      RETURN_IF_ERROR(server_.Query(LoadsInUse(server_.database(), use, request_.run), [&used](const StoreRow& row) {
-        used.insert(row.Uint(0));
-        return Status();
-      }));
+      RETURN_IF_ERROR(server_.Query(LoadsInUse(server_.database(), use, request_.run), [&used](const StoreRow& row) { used.insert(row.Uint(0)); }));
     }
     std::erase_if(chosen_, [&](const Chosen& each) { return !numbered(each) && !used.contains(each.load); });
     return {};
@@ -135,7 +132,6 @@ class Fetcher {
                                     [&](const StoreRow& row) {
                                       rows_ += row.Uint(0);
                                       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", row.Uint(0), table);
-                                      return Status();
                                     }));
     }
     if (rows_ <= kMostFetchedRows) return {};
@@ -154,7 +150,7 @@ class Fetcher {
   }
 
   Status Ask(const FetchQuery& query, std::span<Chosen> some, const std::string& more) {
-    if (request_.go_on && !request_.go_on()) return Status(StatusCode::kCancelled, "interrupted");
+    RETURN_IF_ERROR(exporting::IsInterrupted(request_.go_on));
     std::map<uint64_t, Filling*> by_load;
     std::set<int> numbers;
     for (Chosen& each : some) {
@@ -212,13 +208,9 @@ Result<Run> FetchRun(StoreServer* server, const FetchRequest& request) {
 
 Result<std::vector<std::string>> StoredRuns(StoreServer* server, size_t most) {
   std::vector<std::string> runs;
-  const Status asked = server->Query(fmt::format("SELECT run, max(load) AS latest FROM {}.{} WHERE state = 1 GROUP BY run ORDER BY latest DESC LIMIT {}",
-                                                 server->database(), kLoadsTable, most),
-                                     [&runs](const StoreRow& row) {
-                                       runs.push_back(row.Text(0));
-                                       return Status();
-                                     });
-  if (!asked.ok()) return asked;
+  RETURN_IF_ERROR(server->Query(fmt::format("SELECT run, max(load) AS latest FROM {}.{} WHERE state = 1 GROUP BY run ORDER BY latest DESC LIMIT {}",
+                                            server->database(), kLoadsTable, most),
+                                [&runs](const StoreRow& row) { runs.push_back(row.Text(0)); }));
   return runs;
 }
 
@@ -232,10 +224,7 @@ Result<std::string> RowsOfRanks(StoreServer* server, const std::string& run) {
   bool mixed = false;
   RETURN_IF_ERROR(server->Query(fmt::format("SELECT countIf(rank >= 0), countIf(rank < 0) FROM {}.{} WHERE run = {} AND state = 1", server->database(), kLoadsTable,
                                             Quoted(run)),
-                                [&mixed](const StoreRow& row) {
-                                  mixed = row.Uint(0) > 0 && row.Uint(1) > 0;
-                                  return Status();
-                                }));
+                                [&mixed](const StoreRow& row) { mixed = row.Uint(0) > 0 && row.Uint(1) > 0; }));
   if (!mixed) return rows;
   rows += " AND (rank >= 0";
   for (const std::string_view use : kUses) rows += fmt::format(" OR load GLOBAL IN ({})", LoadsInUse(server->database(), use, run));
@@ -246,7 +235,6 @@ Status AskProblems(StoreServer* server, const std::string& rows, const std::func
   return server->Query(fmt::format("SELECT load, name, value FROM {}.facts WHERE {} AND name LIKE '{}%' ORDER BY load, name", server->database(), rows, kProblemFact),
                        [&take](const StoreRow& row) {
                          take(row.Uint(0), {row.Text(1).substr(std::min(kProblemFact.size(), row.Text(1).size())), row.Text(2)});
-                         return Status();
                        });
 }
 

@@ -9,6 +9,7 @@
 
 #include "analysis/checks/advise.h"
 #include "analysis/store/fetch.h"
+#include "export/shared_file.h"
 
 namespace profd::analysis {
 namespace {
@@ -65,7 +66,7 @@ Status StoreLoader::ReadLoadsOfCluster(bool made) {
   }
   for (int tries = 0; (read.code() == StatusCode::kNotFound || read.message().find(kNoTable) != std::string::npos) && tries < kTableTries; ++tries) {
     server_.Pause(kTablePauseMs);
-    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    RETURN_IF_ERROR(exporting::IsInterrupted(options_.go_on));
     read = ReadLoads();
   }
   return read.Annotate("cluster " + layout_.cluster);
@@ -79,11 +80,10 @@ Status StoreLoader::ReadLoads() {
     const uint64_t load = row.Uint(1);
     known.loads.insert(load);
     last_load_ = std::max(last_load_, load);
-    if (row.Uint(2) == 0 || load < known.latest) return Status();
+    if (row.Uint(2) == 0 || load < known.latest) return;
     known.latest = load;
     known.timestamp = row.Uint(3);
     known.ranks = row.Uint(4);
-    return Status();
   });
 }
 
@@ -142,7 +142,7 @@ Status StoreLoader::Load(const Run& source, uint64_t source_stamp, std::vector<R
   const Json findings = Advise(source, nullptr, Limits());
   // Those of the run are the first rank's, and so are problems of no rank's own path.
   for (const auto& rank : source.ranks) {
-    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    RETURN_IF_ERROR(exporting::IsInterrupted(options_.go_on));
     const std::string who = WhoOf(*rank);
     loaded_.insert(who);
     RankLoad load{who};
@@ -167,7 +167,7 @@ Status StoreLoader::LoadRank(const Rank& rank, const std::string& who, const OfR
   known_[who].loads.insert(head.load);
   RETURN_IF_ERROR(WriteLoad(rank, who, head, 0, false));
   RowBlocks blocks(head, [this, load](const StoreTable& table, const std::string& rows, uint64_t) {
-    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    RETURN_IF_ERROR(exporting::IsInterrupted(options_.go_on));
     load->bytes += rows.size();
     return Insert(table.name, rows);
   });
@@ -200,12 +200,9 @@ Status StoreLoader::CheckCounts(const RowHead& head, const RowBlocks& blocks) {
   std::string missing;
   for (int tries = 0; tries < kCountTries; ++tries) {
     if (tries > 0) server_.Pause(kCountPauseMs);
-    if (!GoesOn()) return Status(StatusCode::kCancelled, "interrupted");
+    RETURN_IF_ERROR(exporting::IsInterrupted(options_.go_on));
     std::map<std::string, uint64_t> found;
-    RETURN_IF_ERROR(server_.Query(select, [&found](const StoreRow& row) {
-      found[row.Text(0)] += row.Uint(1);
-      return Status();
-    }));
+    RETURN_IF_ERROR(server_.Query(select, [&found](const StoreRow& row) { found[row.Text(0)] += row.Uint(1); }));
     missing.clear();
     for (const auto& [table, count] : blocks.rows_by_table()) {
       const uint64_t there = found[std::string(table)];
@@ -224,7 +221,7 @@ Status StoreLoader::Insert(std::string_view table, const std::string& rows) {
   for (int tries = 0; tries < kInsertTries; ++tries) {
     if (tries > 0) server_.Pause(kRetryMs * tries);
     status = server_.Send(statement, rows).status();
-    if (status.ok() || status.message().find(kTooManyParts) == std::string::npos || !GoesOn()) break;
+    if (status.ok() || status.message().find(kTooManyParts) == std::string::npos || !exporting::IsInterrupted(options_.go_on).ok()) break;
   }
   return status;
 }

@@ -78,7 +78,6 @@ class StoreLoader {
   Status WriteLoad(const Rank& rank, const std::string& who, const RowHead& head, uint64_t rows, bool committed);
   Status CheckCounts(const RowHead& head, const RowBlocks& blocks);
   Status Insert(std::string_view table, const std::string& rows);
-  bool GoesOn() const { return !options_.go_on || options_.go_on(); }
 
   StoreServer& server_;
   Options options_;

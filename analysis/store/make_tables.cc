@@ -57,10 +57,7 @@ std::string TableChanger::Note() const {
 
 Status CheckStoreVersion(StoreServer* server, StoreLayout* layout) {
   std::string text;
-  RETURN_IF_ERROR(server->Query("SELECT version()", [&text](const StoreRow& row) {
-    text = row.Text(0);
-    return Status();
-  }));
+  RETURN_IF_ERROR(server->Query("SELECT version()", [&text](const StoreRow& row) { text = row.Text(0); }));
   const auto version = VersionOf(text);
   if (!version) return FailedPrecondition(fmt::format("the server's version is \"{}\": that is not ClickHouse", text));
   if (*version < std::pair(kOldestMajor, kOldestMinor)) {
@@ -75,10 +72,7 @@ Status CheckStoreKind(StoreServer* server, const StoreLayout& layout) {
   std::string engine;
   RETURN_IF_ERROR(server->Query(
       fmt::format("SELECT engine FROM system.tables WHERE database = {} AND name = {}", Quoted(layout.database), Quoted(kLoadsTable)),
-      [&engine](const StoreRow& row) {
-        engine = row.Text(0);
-        return Status();
-      }));
+      [&engine](const StoreRow& row) { engine = row.Text(0); }));
   if (engine.empty() || (engine == "Distributed") == !layout.cluster.empty()) return {};
   return FailedPrecondition(layout.cluster.empty()
                                 ? fmt::format("the tables of {} are of a cluster; name it with --cluster", layout.database)
@@ -88,10 +82,7 @@ Status CheckStoreKind(StoreServer* server, const StoreLayout& layout) {
 Result<bool> HasStoreTables(StoreServer* server, const StoreLayout& layout) {
   std::map<std::string, std::set<std::string, std::less<>>, std::less<>> there;
   RETURN_IF_ERROR(server->Query(fmt::format("SELECT table, name FROM system.columns WHERE database = {}", Quoted(layout.database)),
-                                [&there](const StoreRow& row) {
-                                  there[row.Text(0)].insert(row.Text(1));
-                                  return Status();
-                                }));
+                                [&there](const StoreRow& row) { there[row.Text(0)].insert(row.Text(1)); }));
   bool all = true;
   for (const StoreTable& table : StoreTables()) {
     for (const std::string& name : layout.NamesOf(table.name)) {

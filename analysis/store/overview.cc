@@ -6,6 +6,7 @@
 #include <span>
 
 #include "analysis/store/fetch.h"
+#include "export/shared_file.h"
 
 namespace profd::analysis {
 namespace {
@@ -118,16 +119,17 @@ std::string SelectOf(std::span<const Field> fields) {
   return select;
 }
 
+Json ObjectOf(const StoreRow& row, std::span<const Field> fields) {
+  Json json;
+  for (size_t i = 0; i < fields.size(); ++i) json[std::string(fields[i].name)] = ValueOf(row, i, fields[i].kind);
+  return json;
+}
+
 Status AskList(StoreServer* server, const List& list, const Rows& rows_of, Json* overview) {
   Json rows = Json::array();
   const std::string select = fmt::format("{} FROM {}.{} WHERE {}{} {} LIMIT {}", SelectOf(list.fields), server->database(), list.table,
                                          list.table == kStepsTable ? rows_of.steps : rows_of.all, list.where, list.tail, list.most);
-  Status asked = server->Query(select, [&](const StoreRow& row) {
-    Json json;
-    for (size_t i = 0; i < list.fields.size(); ++i) json[std::string(list.fields[i].name)] = ValueOf(row, i, list.fields[i].kind);
-    rows.push_back(std::move(json));
-    return Status();
-  });
+  Status asked = server->Query(select, [&](const StoreRow& row) { rows.push_back(ObjectOf(row, list.fields)); });
   (*overview)[std::string(list.name)] = std::move(rows);
   return asked;
 }
@@ -153,28 +155,21 @@ Result<Json> StoreOverview(StoreServer* server, const std::string& run, const Pr
   Json overview;
   overview["run"] = {{"name", run}, {"inputs", {fmt::format("{}/{}", server->database(), run)}}};
   // All that ran in all ranks, which shares are of.
-  RETURN_IF_ERROR(server->Query(fmt::format("{} FROM {}.totals WHERE {}", SelectOf(kTotalFields), server->database(), rows.all), [&](const StoreRow& row) {
-    for (size_t i = 0; i < kTotalFields.size(); ++i) overview["overall"][std::string(kTotalFields[i].name)] = ValueOf(row, i, kTotalFields[i].kind);
-    return Status();
-  }));
   Json& all = overview["overall"];
+  RETURN_IF_ERROR(server->Query(fmt::format("{} FROM {}.totals WHERE {}", SelectOf(kTotalFields), server->database(), rows.all),
+                                [&all](const StoreRow& row) { all = ObjectOf(row, kTotalFields); }));
   if (!all.is_object() || all["ranks"] == 0 || all["ranks"].is_null()) {
     const auto runs = StoredRuns(server, 1);
     return NotFound(fmt::format("no run {} in {}{}", run, server->database(), runs.ok() && !runs->empty() ? "; the latest there: " + runs->front() : ""));
   }
   RETURN_IF_ERROR(server->Query(fmt::format("SELECT max(steps) FROM (SELECT count() AS steps FROM {}.{} WHERE {} GROUP BY load)", server->database(), kStepsTable,
                                             rows.steps),
-                                [&all](const StoreRow& row) {
-                                  all["steps"] = row.IsNull(0) ? 0 : row.Int(0);
-                                  return Status();
-                                }));
+                                [&all](const StoreRow& row) { all["steps"] = row.IsNull(0) ? 0 : row.Int(0); }));
   double all_ms = 0;
-  RETURN_IF_ERROR(server->Query(fmt::format("SELECT sum(total_ns) / 1e6 FROM {}.operators WHERE {}", server->database(), rows.all), [&all_ms](const StoreRow& row) {
-    all_ms = row.Float(0);
-    return Status();
-  }));
+  RETURN_IF_ERROR(server->Query(fmt::format("SELECT sum(total_ns) / 1e6 FROM {}.operators WHERE {}", server->database(), rows.all),
+                                [&all_ms](const StoreRow& row) { all_ms = row.Float(0); }));
   for (const List& list : kLists) {
-    if (go_on && !go_on()) return Status(StatusCode::kCancelled, "interrupted");
+    RETURN_IF_ERROR(exporting::IsInterrupted(go_on));
     RETURN_IF_ERROR(AskList(server, list, rows, &overview));
   }
   for (const char* name : {"operator_types", "operators"}) {

@@ -130,7 +130,7 @@ std::vector<int64_t> StoreRow::Times(size_t column) const {
   return times;
 }
 
-Status StoreServer::Query(std::string_view select, const std::function<Status(const StoreRow&)>& take) {
+Status StoreServer::Ask(std::string_view select, const std::function<Status(const StoreRow&)>& take) {
   const Result<std::string> answer = Send(fmt::format("{} FORMAT JSONCompact", select), {});
   if (!answer.ok()) return answer.status();
   ++cost_.queries;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/status.h"
@@ -61,11 +62,20 @@ class StoreServer {
   virtual void Pause(int ms) = 0;
 
   Status Execute(std::string_view statement) { return Send(statement, {}).status(); }
-  // A SELECT without FORMAT; `take` is called for each row, and an error of its ends the query.
-  Status Query(std::string_view select, const std::function<Status(const StoreRow&)>& take);
+  // A SELECT without FORMAT; `take` is called for each row, and an error of its, if it answers a Status, ends the query.
+  template <class Take>
+  Status Query(std::string_view select, const Take& take) {
+    if constexpr (std::is_void_v<std::invoke_result_t<const Take&, const StoreRow&>>) {
+      return Ask(select, [&take](const StoreRow& row) { return take(row), Status(); });
+    } else {
+      return Ask(select, take);
+    }
+  }
   const StoreCost& cost() const { return cost_; }
 
  private:
+  Status Ask(std::string_view select, const std::function<Status(const StoreRow&)>& take);
+
   StoreCost cost_;
 };
 

@@ -30,7 +30,6 @@ Result<std::vector<StoredRun>> ListStoredRuns(StoreServer* server) {
     RETURN_IF_ERROR(server->Query(fmt::format("SELECT run, max(load) FROM {}.{} GROUP BY run", server->database(), table), [&runs](const StoreRow& row) {
       StoredRun& run = runs[row.Text(0)];
       run.loaded_ns = std::max(run.loaded_ns, row.Int(1));
-      return Status();
     }));
   }
   RETURN_IF_ERROR(server->Query(fmt::format("SELECT run, count(), sum(latest) FROM (SELECT run, who, argMax(row_count, load) AS latest FROM {}.{} WHERE state = 1 "
@@ -39,7 +38,6 @@ Result<std::vector<StoredRun>> ListStoredRuns(StoreServer* server) {
                                   StoredRun& run = runs[row.Text(0)];
                                   run.ranks = row.Uint(1);
                                   run.rows = row.Uint(2);
-                                  return Status();
                                 }));
   std::vector<StoredRun> list;
   for (auto& [name, run] : runs) {
@@ -54,10 +52,8 @@ Status RunRemover::Prepare() {
   layout_.database = server_.database();
   RETURN_IF_ERROR(CheckStoreKind(&server_, layout_));
   std::set<std::string> there;
-  RETURN_IF_ERROR(server_.Query(fmt::format("SELECT name FROM system.tables WHERE database = {}", Quoted(layout_.database)), [&there](const StoreRow& row) {
-    there.insert(row.Text(0));
-    return Status();
-  }));
+  RETURN_IF_ERROR(server_.Query(fmt::format("SELECT name FROM system.tables WHERE database = {}", Quoted(layout_.database)),
+                                [&there](const StoreRow& row) { there.insert(row.Text(0)); }));
   // A database of an earlier version may have fewer. The loads are the first.
   for (const StoreTable& table : StoreTables()) {
     if (there.contains(layout_.NamesOf(table.name).back())) tables_.push_back(table.name);
