@@ -21,6 +21,22 @@ Shares SharesOf(const exporting::operators::StepShare& share) {
   return shares;
 }
 
+void Shares::Add(const Shares& other) {
+  computing += other.computing;
+  communication += other.communication;
+  uncovered += other.uncovered;
+  free += other.free;
+}
+
+Shares Shares::MeanOf(double count) const { return {computing / count, communication / count, uncovered / count, free / count}; }
+
+void Collective::Parts::Add(const Parts& other) {
+  transit_ms += other.transit_ms;
+  wait_ms += other.wait_ms;
+  synchronization_ms += other.synchronization_ms;
+  idle_ms += other.idle_ms;
+}
+
 void Operator::AddTypes(TextId inputs, TextId outputs) {
   constexpr size_t kMost = 64;
   const std::pair types(inputs, outputs);

@@ -19,9 +19,7 @@
 #include "export/operators/overlap.h"
 #include "export/strings.h"
 
-namespace profd::exporting::operators {
-struct StepShare;
-}
+namespace profd::exporting::operators { struct StepShare; }
 
 namespace profd::analysis {
 
@@ -158,6 +156,8 @@ struct Shares {
   std::optional<std::array<double, 4>> begun = std::nullopt;
   double overlapped() const { return communication - uncovered; }
   double whole() const { return computing + uncovered + free; }
+  void Add(const Shares& other);  // the first four fields, as MeanOf()
+  Shares MeanOf(double count) const;
 };
 
 // All that was recorded, end to end.
@@ -200,6 +200,7 @@ struct Collective {
     double wait_ms = 0;
     double synchronization_ms = 0;
     double idle_ms = 0;
+    void Add(const Parts& other);
   };
   std::optional<Parts> parts;
   std::vector<Transport> transports;
@@ -456,8 +457,7 @@ struct Rank {
   std::map<std::string, std::string> environment;  // variables of the training process
   std::string cann_version;                        // "8.0.0"; empty: not recorded
   bool only_device = false;  // the framework's profiler recorded nothing of the host
-  // Executions, slices and what else only a look at one rank needs were left out (details.h).
-  bool details_left_out = false;
+  bool details_left_out = false;  // executions, slices and what else only a look at one rank needs (details.h)
   std::optional<Overall> overall;  // where the intervals that it is made of were left out
   std::map<std::string, std::string> facts;        // of the recording: session, job, versions
   std::vector<Loss> losses;

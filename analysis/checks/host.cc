@@ -19,10 +19,10 @@ std::optional<Finding> Waiting(const CheckInput& input, std::string_view check, 
   int64_t free_ns = 0;
   for (const Interval& each : free) free_ns += each.end_ns - each.start_ns;
   const double lost_ms = Ms(free_ns) * std::min(1.0, seen.front().mean);
-  const Json overall = OverallView(input.rank);
+  const std::optional<Overall> overall = OverallOf(input.rank);
   Finding finding;
   finding.cost_ms = PerStep(input.rank, lost_ms);
-  finding.priority = PriorityOf(lost_ms, overall.is_object() ? overall["e2e_ms"].get<double>() : 0, input.limits);
+  finding.priority = PriorityOf(lost_ms, overall ? overall->e2e_ms : 0, input.limits);
   finding.title = {fmt::format("Processes of the host wait for {} while the device is free", name.en), fmt::format("器件空闲时 Host 进程在等待{}", name.zh)};
   const double percent = seen.front().mean * 100;
   finding.evidence = {fmt::format("in {:.0f} % of the device's free time a process of the host waited for {}", percent, name.en),

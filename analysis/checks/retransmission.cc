@@ -40,7 +40,7 @@ std::optional<Finding> CheckRetransmission(const CheckInput& input) {
       if (each.time_ms <= limit) continue;
       finding.cost_ms = std::max(finding.cost_ms.value_or(0), each.time_ms);
       finding.rows.push_back({input.cluster->groups()[op.group].name, op.name, OrNull(each.rank->rank), each.size_mb, each.time_ms, each.size_mb / each.time_ms,
-                              op.step < 0 ? Json() : Json(op.step), HostOf(*each.rank)});
+                              StepOrNull(op.step), HostOf(*each.rank)});
     }
   }
   if (finding.rows.empty()) return std::nullopt;

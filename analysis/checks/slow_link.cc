@@ -26,7 +26,7 @@ std::optional<Finding> CheckSlowLink(const CheckInput& input) {
   const std::vector<LinkRow> all = LinkRowsOf(input.run);
   for (const LinkRow& each : all) {
     // Not {...}: of one element, compilers disagree whether it is a list.
-    Json row = Json::array({each.step < 0 ? Json() : Json(each.step), OrNull(each.rank->rank)});
+    Json row = Json::array({StepOrNull(each.step), OrNull(each.rank->rank)});
     for (const Transport& sum : each.sums) {
       row.push_back(SpeedOf(sum));
       row.push_back(sum.size_mb);

@@ -98,7 +98,7 @@ std::optional<Finding> CheckSlowRank(const CheckInput& input) {
   const bool hosts = std::ranges::any_of(input.run.ranks, [](const auto& rank) { return !rank->host.empty(); });
   if (hosts) finding.columns.emplace_back("host");
   for (const StepRow& row : rows) {
-    finding.rows.push_back({row.step < 0 ? Json() : Json(row.step), OrNull(row.rank->rank), row.ms[0], row.ms[1], row.ms[2]});
+    finding.rows.push_back({StepOrNull(row.step), OrNull(row.rank->rank), row.ms[0], row.ms[1], row.ms[2]});
     if (hosts) finding.rows.back().push_back(HostOf(*row.rank));
   }
   return finding;

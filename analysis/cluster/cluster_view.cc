@@ -72,7 +72,7 @@ Json Steps(const Cluster& cluster) {
   }
   Json list = Json::array();
   for (const auto& [step, rows] : steps) {
-    Json json = {{"step", step < 0 ? Json() : Json(step)}, {"ranks", rows.size()}};
+    Json json = {{"step", StepOrNull(step)}, {"ranks", rows.size()}};
     std::vector<size_t> ranks(rows.size());
     std::ranges::transform(rows, ranks.begin(), &std::pair<size_t, Shares>::first);
     for (const NamedPart& part : kParts) {
@@ -140,7 +140,7 @@ Json WaitList(const Cluster& cluster) {
   Json list = Json::array();
   for (const Wait& wait : WaitsOf(cluster)) {
     if (list.size() == kMostWaits) break;
-    list.push_back({{"step", wait.step < 0 ? Json() : Json(wait.step)}, {"rank", cluster.NumberOf(wait.waiting)}, {"host", HostOf(cluster.At(wait.waiting))},
+    list.push_back({{"step", StepOrNull(wait.step)}, {"rank", cluster.NumberOf(wait.waiting)}, {"host", HostOf(cluster.At(wait.waiting))},
                     {"for_rank", cluster.NumberOf(wait.last)}, {"for_host", HostOf(cluster.At(wait.last))}, {"wait_ms", wait.ms},
                     {"operations", wait.operations}});
   }
@@ -151,7 +151,7 @@ Json SlowOps(const Cluster& cluster) {
   Json list = Json::array();
   for (const SlowOp& slow : SlowOperations(cluster)) {
     if (list.size() == kMostSlow) break;
-    list.push_back({{"step", slow.op->step < 0 ? Json() : Json(slow.op->step)}, {"operation", slow.op->name}, {"type", slow.op->type},
+    list.push_back({{"step", StepOrNull(slow.op->step)}, {"operation", slow.op->name}, {"type", slow.op->type},
                     {"group", cluster.groups()[slow.op->group].label()}, {"ranks", slow.op->ranks.size()}, {"size_mb", slow.size_mb},
                     {"transit_ms", slow.transit_ms}, {"mean_ms", slow.mean_ms}, {"score", slow.score}, {"offset_ratio", slow.offset_ratio}});
   }

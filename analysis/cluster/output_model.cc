@@ -94,10 +94,7 @@ void OutputModel::AddTo(const ClusterOp& op, std::map<int, Collective>* totals) 
     total.elapse_ms += each.op->elapse_ms;
     if (each.op->parts) {
       if (!total.parts) total.parts = Collective::Parts{};
-      total.parts->transit_ms += each.op->parts->transit_ms;
-      total.parts->wait_ms += each.op->parts->wait_ms;
-      total.parts->synchronization_ms += each.op->parts->synchronization_ms;
-      total.parts->idle_ms += each.op->parts->idle_ms;
+      total.parts->Add(*each.op->parts);
     }
     for (const Transport& part : each.op->transports) AddTransport(part, &total);
   }

@@ -146,22 +146,17 @@ const OnRank& LastOf(const std::vector<OnRank>& ranks) {
 
 std::optional<Shares> MeanStepOf(const Rank& rank) {
   const std::map<int64_t, Shares> shares = StepSharesOf(rank);
-  Shares mean;
+  Shares sum;
   double steps = 0;
   for (const auto& [step, of] : shares) {
     // A recording begins and ends within a step: of one where nothing ran, nothing was recorded.
     if (of.computing + of.uncovered <= 0) continue;
     ++steps;
-    mean.computing += of.computing;
-    mean.communication += of.communication;
-    mean.uncovered += of.uncovered;
-    mean.free += of.free;
+    sum.Add(of);
   }
-  if (steps > 0) return Shares{mean.computing / steps, mean.communication / steps, mean.uncovered / steps, mean.free / steps};
-  const Json overall = OverallView(rank);
-  if (!overall.is_object()) return std::nullopt;
-  return Shares{overall["computing_ms"].get<double>(), overall["communication_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(),
-                overall["free_ms"].get<double>()};
+  if (steps > 0) return sum.MeanOf(steps);
+  const std::optional<Overall> overall = OverallOf(rank);
+  return overall ? std::optional(overall->shares) : std::nullopt;
 }
 
 double MeanStepMsOf(const Rank& rank) {

@@ -52,11 +52,11 @@ void WriteFacts(const Rank& rank, RowBlocks* blocks) {
 }
 
 void WriteTotals(const Rank& rank, RowBlocks* blocks) {
-  const Json overall = OverallView(rank);
+  const std::optional<Overall> known = OverallOf(rank);
+  const Overall overall = known.value_or(Overall());
   const Json timeline = TimelineView(rank);
-  const auto part = [&overall](const char* name) { return overall.is_object() ? overall[name].get<double>() : 0.0; };
-  blocks->Row("totals").Int(BeginOf(rank)).Uint(overall.is_object()).Float(part("e2e_ms")).Float(part("computing_ms"))
-      .Float(part("communication_ms")).Float(part("uncovered_communication_ms")).Float(part("free_ms"))
+  blocks->Row("totals").Int(BeginOf(rank)).Uint(known.has_value()).Float(overall.e2e_ms).Float(overall.shares.computing)
+      .Float(overall.shares.communication).Float(overall.shares.uncovered).Float(overall.shares.free)
       .Uint(timeline["streams"].get<uint64_t>()).Uint(rank.executions.size()).Uint(rank.steps.size()).End();
 }
 

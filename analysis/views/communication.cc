@@ -47,10 +47,7 @@ Json CommunicationView(const Rank& rank) {
     sum.elapse_ms += each.elapse_ms;
     if (each.parts) {
       sum.has_parts = true;
-      sum.parts.transit_ms += each.parts->transit_ms;
-      sum.parts.wait_ms += each.parts->wait_ms;
-      sum.parts.synchronization_ms += each.parts->synchronization_ms;
-      sum.parts.idle_ms += each.parts->idle_ms;
+      sum.parts.Add(*each.parts);
     }
     for (const Transport& transport : each.transports) {
       Transport& to = sum.transports[transport.name];

@@ -63,9 +63,7 @@ std::vector<StepRow> StepRowsOf(const Rank& rank) {
     if (of.computing + of.uncovered > 0) rows.push_back({&rank, step, {of.computing, of.uncovered, of.free}});
   }
   if (!shares.empty()) return rows;
-  const Json overall = OverallView(rank);
-  if (!overall.is_object()) return rows;
-  rows.push_back({&rank, -1, {overall["computing_ms"].get<double>(), overall["uncovered_communication_ms"].get<double>(), overall["free_ms"].get<double>()}});
+  if (const auto overall = OverallOf(rank)) rows.push_back({&rank, -1, {overall->shares.computing, overall->shares.uncovered, overall->shares.free}});
   return rows;
 }
 

@@ -65,13 +65,6 @@ double Quantile(const std::vector<double>& sorted, double part) {
   return sorted[static_cast<size_t>(std::llround(part * static_cast<double>(sorted.size() - 1)))];
 }
 
-void AddTo(const Shares& one, Shares* sum) {
-  sum->computing += one.computing;
-  sum->communication += one.communication;
-  sum->uncovered += one.uncovered;
-  sum->free += one.free;
-}
-
 }  // namespace
 
 double MsWithin(const Intervals& intervals, const Interval& span) {
@@ -165,9 +158,9 @@ std::optional<MeanStep> MeanWholeStepOf(const Rank& rank) {
     mean.total_ms += ms / static_cast<double>(steps.size());
     if (of == nullptr) continue;
     ++with_shares;
-    AddTo(*of, &sum);
+    sum.Add(*of);
   }
-  if (with_shares > 0) mean.shares = Shares{sum.computing / with_shares, sum.communication / with_shares, sum.uncovered / with_shares, sum.free / with_shares};
+  if (with_shares > 0) mean.shares = sum.MeanOf(with_shares);
   return mean;
 }
 
@@ -234,7 +227,7 @@ Json StepAverageView(const Rank& rank) {
     const auto found = shares.find(step.number);
     if (found == shares.end()) continue;
     ++with_shares;
-    AddTo(found->second, &all);
+    all.Add(found->second);
   }
   Json json = {{"step", "average"},
                {"steps", steps.size()},
@@ -242,8 +235,8 @@ Json StepAverageView(const Rank& rank) {
                {"iteration_interval_ms", interval.Get(rank.count_ns)},
                {"fp_and_bp_ms", fp_and_bp.Get(rank.count_ns)},
                {"tail_ms", tail.Get(rank.count_ns)}};
-  for (double* each : {&all.computing, &all.communication, &all.uncovered, &all.free}) *each /= std::max(with_shares, 1.0);
-  AddShares(with_shares > 0 ? &all : nullptr, &json);
+  const Shares mean_shares = all.MeanOf(std::max(with_shares, 1.0));
+  AddShares(with_shares > 0 ? &mean_shares : nullptr, &json);
   std::vector<std::pair<double, Json>> sorted;
   for (const auto& [name, mean] : reduces) {
     const Json start = mean.start.Get(rank.count_ns);

@@ -83,12 +83,7 @@ std::optional<Overall> OverallOf(const Rank& rank) {
   if (!span) {
     // Only sums that another tool had made.
     if (rank.shares.empty()) return std::nullopt;
-    for (const auto& [step, shares] : rank.shares) {
-      all.computing += shares.computing;
-      all.communication += shares.communication;
-      all.uncovered += shares.uncovered;
-      all.free += shares.free;
-    }
+    for (const auto& [step, shares] : rank.shares) all.Add(shares);
     return Overall{all.whole(), all};
   }
   const auto of = [&](OverlapKind kind) { return MsWithin(rank.overlap[static_cast<size_t>(kind)], *span); };
@@ -122,7 +117,7 @@ Json EnvironmentView(const Rank& rank) {
 
 Json RankJson(const Rank& rank, const ViewNames& only) {
   Json json = {{"rank", OrNull(rank.rank)}, {"device", OrNull(rank.device)},
-               {"host", rank.host.empty() ? Json() : Json(rank.host)}, {"source", rank.source}, {"path", rank.path}};
+               {"host", HostOf(rank)}, {"source", rank.source}, {"path", rank.path}};
   ReserveFields(json.size() + kViews.size() + 1, &json);
   for (const View& view : kViews) {
     if (!only.empty() && !only.contains(view.name)) continue;

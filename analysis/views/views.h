@@ -90,6 +90,7 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 Json TextOrNull(const Rank& rank, TextId id);
+inline Json StepOrNull(int64_t step) { return step < 0 ? Json() : Json(step); }
 inline Json HostOf(const Rank& rank) { return rank.host.empty() ? Json() : Json(rank.host); }
 // How the device spent its time in each step, by the step's number: what lies within it, or what the table of another
 // tool says.
