@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -43,6 +46,23 @@ class SlowIo : public DumpIo {
   bool open_ = false;
 };
 
+// Sets how many files the process may have open for as long as it exists.
+class OpenFilesLimit {
+ public:
+  explicit OpenFilesLimit(rlim_t wanted) {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    rlimit limit = before_;
+    limit.rlim_cur = std::min(std::max(before_.rlim_cur, wanted), before_.rlim_max);
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  ~OpenFilesLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  OpenFilesLimit(const OpenFilesLimit&) = delete;
+  OpenFilesLimit& operator=(const OpenFilesLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
 class DumpSyncTest : public testing::Test {
  protected:
   DumpSyncTest() { WriteText(tmp_ / "file", "x"); }
@@ -55,6 +75,8 @@ class DumpSyncTest : public testing::Test {
 };
 
 TEST_F(DumpSyncTest, ASlowDiskHoldsUpNoDumpAndTakesNoMoreThanItCan) {
+  // The files that wait are open: more than the usual limit allows.
+  const OpenFilesLimit limit(4096);
   SlowIo io;
   DumpSync sync(io);
   ASSERT_TRUE(sync.Take(Fd(), DumpSync::SyncMode::kSync, outcome_));
