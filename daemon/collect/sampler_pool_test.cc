@@ -44,10 +44,17 @@ void Remove(SamplerPool& pool, const SamplerPool::Task* task) {
 }
 
 TEST(SamplerPool, RunsWhatIsDueNotEarlierAndInOrder) {
-  SamplerPool pool("sample", 1);
-  const int64_t begin = NowNs() + 20'000'000;
+  std::promise<void> added;
   std::vector<int> order;
   std::promise<void> all;
+  SamplerPool pool("sample", 1);
+  // The only thread is kept busy until all are added.
+  pool.Add(std::make_shared<TestTask>([&] {
+             added.get_future().wait();
+             return INT64_MAX;
+           }),
+           0);
+  const int64_t begin = NowNs() + 20'000'000;
   auto once = [&](int number, int64_t due) {
     pool.Add(std::make_shared<TestTask>([&, number, due] {
                EXPECT_GE(NowNs(), due);
@@ -60,6 +67,7 @@ TEST(SamplerPool, RunsWhatIsDueNotEarlierAndInOrder) {
   once(3, begin + 2'000'000);
   once(1, begin);
   once(2, begin + 1'000'000);
+  added.set_value();
   all.get_future().wait();
   pool.Stop();
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
