@@ -96,7 +96,7 @@ TEST(Ledger, BalancesAcrossRuns) {
   const TempDir dir;
   const std::string path = dir.path() + "/ledger";
   setenv("PROFD_SIM_LEDGER", path.c_str(), 1);
-  setenv("PROFD_SIM_TIME_SCALE", "1000", 1);
+  setenv("PROFD_SIM_TIME_SCALE", "10", 1);
   Hal hal("devices = 64");
   unsetenv("PROFD_SIM_TIME_SCALE");
   StartPara para(abi::kChannelHccs, 10);
@@ -105,7 +105,7 @@ TEST(Ledger, BalancesAcrossRuns) {
   for (int run = 0; run < 2; ++run) {
     ASSERT_EQ(hal.start(63, abi::kChannelHccs, para.get()), 0);
     abi::ProfPollInfo ready{};
-    ASSERT_EQ(hal.poll(&ready, 1, 10), 1);  // 10 ms of the device are 10 us
+    ASSERT_EQ(hal.poll(&ready, 1, 10), 1);  // 10 ms of the device are 1 ms
     EXPECT_EQ(ready.device_id, 63u);
     for (unsigned left = 100; left > 0;) {
       const int got = hal.read(63, abi::kChannelHccs, buffer.data(), left);
