@@ -261,25 +261,33 @@ TEST_F(AttachTest, DisabledNothingHappens) {
   EXPECT_EQ(daemon.Count<attach::Hello>(), 0U);
 }
 
-TEST_F(AttachTest, TheThreadTakesNoSignals) {
-  AttachedDaemon daemon(path_);
-  int found = 0;
+// The signals that each thread of the library blocks.
+std::vector<uint64_t> BlockedSignals() {
+  std::vector<uint64_t> blocked;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream comm(task.path() / "comm");
     std::string name;
     std::getline(comm, name);
     if (name != "profd-attach") continue;
-    ++found;
     std::ifstream status(task.path() / "status");
     for (std::string line; std::getline(status, line);) {
-      if (!line.starts_with("SigBlk:")) continue;
-      const uint64_t blocked = std::stoull(line.substr(7), nullptr, 16);
-      for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGPROF}) {
-        EXPECT_NE(blocked & (1ULL << (signal - 1)), 0U) << signal;
-      }
+      if (line.starts_with("SigBlk:")) blocked.push_back(std::stoull(line.substr(7), nullptr, 16));
     }
   }
-  EXPECT_EQ(found, 1);
+  return blocked;
+}
+
+TEST_F(AttachTest, TheThreadTakesNoSignals) {
+  AttachedDaemon daemon(path_);
+  std::vector<uint64_t> blocked;
+  // The thread of an earlier test may not have quite ended.
+  ASSERT_TRUE(Eventually([&blocked] {
+    blocked = BlockedSignals();
+    return blocked.size() == 1;
+  }));
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD, SIGPROF}) {
+    EXPECT_NE(blocked[0] & (1ULL << (signal - 1)), 0U) << signal;
+  }
 }
 
 // In processes that have not called anything before: a threadsafe death test runs in a fresh one.
@@ -364,14 +372,18 @@ TEST_F(AttachTest, AProcessThatEndsSendsBye) {
   FakeDaemon daemon(path_);
   // The fresh process runs this test from its beginning, with a path_ of its own.
   ::setenv("LIBPROFD_TEST_DAEMON", path_.c_str(), 0);
-  EXPECT_EXIT(
-      {
-        ::setenv("PROFD_ATTACH_SOCKET", ::getenv("LIBPROFD_TEST_DAEMON"), 1);
-        std::exit(profd_attach(PatienceMs()) == PROFD_OK ? 17 : 1);
-      },
-      ::testing::ExitedWithCode(17), "");
+  // It waits for its thread 200 ms, not longer: where the machine is busy, not each of them does.
+  for (int process = 0; process < 10 && daemon.Count<attach::Bye>() == 0; ++process) {
+    EXPECT_EXIT(
+        {
+          ::setenv("PROFD_ATTACH_SOCKET", ::getenv("LIBPROFD_TEST_DAEMON"), 1);
+          std::exit(profd_attach(PatienceMs()) == PROFD_OK ? 17 : 1);
+        },
+        ::testing::ExitedWithCode(17), "");
+    EXPECT_TRUE(daemon.ExpectClosed(process));
+  }
   ::unsetenv("LIBPROFD_TEST_DAEMON");
-  daemon.Expect<attach::Bye>();
+  EXPECT_EQ(daemon.Count<attach::Bye>(), 1U);
 }
 
 }  // namespace

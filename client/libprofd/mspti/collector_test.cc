@@ -185,9 +185,9 @@ TEST_F(CollectorTest, BurstsAreTakenOrCounted) {
   const uint64_t in_ring = after.records - before.records;
   const uint64_t dropped = after.dropped - before.dropped;
   const uint64_t lost = (after.lost_bytes - before.lost_bytes) / sizeof(KernelRecord);
-  // The clocks of the buffers are records, too; the kernels among them are counted by the reader.
+  // Each buffer has a clock, which is a record, too; the kernels among them are counted by the reader.
   EXPECT_GE(in_ring + dropped + lost, kThreads * kEach);
-  EXPECT_LE(in_ring + dropped + lost, kThreads * kEach + 100);
+  EXPECT_LE(in_ring + dropped + lost, kThreads * kEach + library_.orders->requests);
   EXPECT_GT(Ring().kernels.size(), kernels);
 }
 
@@ -424,8 +424,10 @@ TEST_F(CollectorInAProcessOfItsOwn, WithoutALibraryItIsUnsupported) {
 TEST_F(CollectorInAProcessOfItsOwn, DeliversBuffersAtExit) {
   RunAlone([] {
     std::atexit([] {
+      // Ours waits a second, not longer, where the machine is busy.
+      const bool ended = Eventually([] { return Report().state == PROFD_COLLECT_OFF; });
       RingView view(TheCollector().ring());
-      if (view.kernels.size() != 7 || Report().state != PROFD_COLLECT_OFF) ::_exit(9);
+      if (!ended || view.kernels.size() != 7) ::_exit(9);
     });
     ::setenv("ASCEND_HOME_PATH", PROFD_FAKE_HOME, 1);
     LoadRuntime();

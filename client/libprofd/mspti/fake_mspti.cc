@@ -48,6 +48,7 @@ struct LateObject {
 void Note(const char* call) {
   FakeMspti& orders = TheLibrary().orders;
   if (t_inside) ++orders.calls_inside_callbacks;
+  if (*call == '\0') return;
   std::strncat(orders.calls, call, sizeof orders.calls - std::strlen(orders.calls) - 1);
 }
 
