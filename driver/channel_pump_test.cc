@@ -344,11 +344,12 @@ TEST_F(ChannelPumpTest, DrainGivesUpWhenAnotherThreadIsStuckInTheChannel) {
 
 TEST_F(ChannelPumpTest, AStuckReadCostsOnlyItsDevice) {
   hal_.Hold(Call::kRead, 0);
+  const int64_t before = clock_.SteadyNs();
   Add(0, kHbm);
   Add(1, kHbm);
   hal_.Data(0, kHbm, Hbm(1000, 2));
   hal_.WaitUntilHeld(1);
-  Pump().CheckStuck(clock_.SteadyNs());  // not yet
+  Pump().CheckStuck(before);  // not yet
   EXPECT_FALSE(Pump().IsDeviceStuck(0));
   Pump().CheckStuck(MuchLater());
   EXPECT_TRUE(Pump().IsDeviceStuck(0));
