@@ -124,9 +124,15 @@ TEST(HttpPoster, WaitsNoLongerThanItMay) {
 }
 
 TEST(HttpPoster, NoServerListens) {
-  uint16_t port = 0;
-  { port = Receiver({""}).port(); }
-  PostResult result = PostTo(port);
+  // Bound, so that it is no other process's, but not listening.
+  const UniqueFd bound(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(bound.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::getsockname(bound.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  PostResult result = PostTo(ntohs(address.sin_port));
   EXPECT_EQ(result.reason, kPushConnect);
   EXPECT_THAT(result.detail, HasSubstr("refused"));
 }
