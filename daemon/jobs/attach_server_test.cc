@@ -141,12 +141,14 @@ class AttachServerTest : public ::testing::Test {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kDeadline, condition);
   }
-  void CountDisposed() {
+  void StartCountingDisposed() {
+    Listen();
     server_->SetDisposer([this](const UniqueFd&) {
       std::lock_guard lock(mutex_);
       ++disposed_;
       changed_.notify_all();
     });
+    server_->Start();
   }
   Client Attached() {
     Client client(options_.path);
@@ -313,8 +315,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsRing) {
 }
 
 TEST_F(AttachServerTest, RefusesInvalidActivityRings) {
-  Start();
-  CountDisposed();
+  StartCountingDisposed();
   Client client = Attached();
   TestActivityRing ring;
   TestRing marks;
@@ -331,8 +332,7 @@ TEST_F(AttachServerTest, RefusesInvalidActivityRings) {
 }
 
 TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
-  Start();
-  CountDisposed();
+  StartCountingDisposed();
   Client client = Attached();
   UniqueFd folder(::open(tmp_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   attach::CollectorReport report{.session_id = "s", .state = attach::CollectState::kFiles, .has_files = true};
@@ -354,8 +354,7 @@ TEST_F(AttachServerTest, ACollectorBringsItsFiles) {
 }
 
 TEST_F(AttachServerTest, StrangeDescriptorsAreClosedElsewhere) {
-  Start();
-  CountDisposed();
+  StartCountingDisposed();
   UniqueFd file(::open("/dev/null", O_RDWR | O_CLOEXEC));
   Client client(options_.path);
   ASSERT_TRUE(client.Send("garbage", {file.get()}));

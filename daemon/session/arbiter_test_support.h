@@ -50,11 +50,12 @@ class ArbiterTest : public ::testing::Test {
         ChannelArbiter::Deps{control_, *host_, store_, router_, *pump_},
         std::vector<ChannelArbiter::Device>{{&devices_[0], &*device_}});
   }
+  // Before what a test adds is destroyed: the strand may still answer the device.
+  void TearDown() override { executor_.Stop(); }
   ~ArbiterTest() override {
     for (testing::Call call : {testing::Call::kStart, testing::Call::kStop}) hal_.Release(call);
     device_.reset();
     pump_.reset();
-    executor_.Stop();
   }
 
   template <class F>
