@@ -1,11 +1,13 @@
 """Exports a directory in all formats and compares every value with a Reference."""
 
+import contextlib
 import gc
 import glob
 import json
 import math
 import os
 import sqlite3
+import tempfile
 import unittest
 from collections import Counter, defaultdict
 
@@ -69,6 +71,28 @@ def union(parts):
     return joined
 
 
+def one(folder, pattern):
+    """The path of the one file of this name."""
+    found = glob.glob(os.path.join(folder, pattern))
+    if len(found) != 1:
+        raise AssertionError(f"{pattern}: {found} of {os.listdir(folder)}")
+    return found[0]
+
+
+def events_of(folder, pattern="msprof_*.json"):
+    return read_json(one(folder, pattern))
+
+
+def trace_of(folder):
+    return Trace(one(folder, "trace_*"))
+
+
+def query(path, sql):
+    """The rows; `path` is a database, or the folder that it lies in."""
+    with contextlib.closing(sqlite3.connect(one(path, "*.db") if os.path.isdir(path) else path)) as database:
+        return database.execute(sql).fetchall()
+
+
 class FolderCase(unittest.TestCase):
     """Each test has a folder, `dir`."""
 
@@ -76,6 +100,10 @@ class FolderCase(unittest.TestCase):
 
     def setUp(self):
         self.dir = temp_folder(self)
+
+    def fresh(self):
+        """A folder in it, for each call another."""
+        return tempfile.mkdtemp(dir=self.dir)
 
 
 class Export:

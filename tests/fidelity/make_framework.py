@@ -10,7 +10,7 @@ import os
 import struct
 
 from channels import BEGIN_US, HOST_COUNT, HOST_RAW, PID
-from make_operators import HOST_MHZ
+from make_operators import HOST_MHZ, Operators
 from text_files import write_bytes, write_text
 
 QUEUE_THREAD_OF = 5000  # the thread of Python is that of the launch and so many more
@@ -176,3 +176,13 @@ class Framework:
                 "rank_id": 0}
         write_text(os.path.join(base, "profiler_info_0.json"), json.dumps(info))
         return folder
+
+
+def written(parent, counter=True, beside=True, queued=None, **options):
+    """Of a dump of made.Operators, both as they are in this folder."""
+    os.makedirs(parent, exist_ok=True)
+    dump = Operators(parent, **options).fill()
+    framework = Framework(dump, counter=counter, beside=beside, **({} if queued is None else {"queued": queued}))
+    dump.write()
+    framework.write()
+    return framework

@@ -1,11 +1,9 @@
 """The operators of make_operators.py on a device with the HWTS scheduler (platform 1): `hwts.data`, and the counters of
 `aicore.data` in task mode. Knows the description of the files alone (operator-data a.4)."""
 
-import json
 import struct
 
 import make_operators as made
-from text_files import read_json
 
 EVENTS = {
     "PipeUtilization": "0x8,0xa,0x9,0xb,0xc,0xd,0x54,0x55",
@@ -49,8 +47,3 @@ class HwtsOperators(made.Operators):
                 ai_core_metrics=metrics, ai_core_profiling_events=EVENTS[metrics], ai_core_profiling_mode="task-based"))
         if place != "host":
             self.change(place, f"info.json.{place}", lambda info: info["DeviceInfo"][0].update(ai_core_num=CORES))
-
-    def change(self, place, name, how):
-        data = read_json(self.folder(place), name)
-        how(data)
-        self.put(place, name, json.dumps(data))

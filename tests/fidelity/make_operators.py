@@ -8,7 +8,6 @@ import struct
 
 from channels import BEGIN_US, DEVICE_COUNT, HOST_COUNT, HOST_RAW, HWTS_MHZ
 from make_prof import Options, Prof
-from text_files import read_json
 
 HOST_MHZ = 100
 NONE = 0xFFFFFFFF
@@ -218,22 +217,15 @@ class Operators(Prof):
 
     def _write_controls(self, place):
         super()._write_controls(place)
-        import json  # the one field that differs
-        import os
-        path = os.path.join(self.folder(place), "sample.json")
-        sample = read_json(path)
-        sample["prof_level"] = self.level
+        sample = {"prof_level": self.level}
         metrics = self.metrics_of.get(place, self.metrics)
         if metrics:
             sample.update(ai_core_metrics=metrics, aiv_metrics=metrics,
                           ai_core_profiling_events=EVENTS[metrics][0], aiv_profiling_events=EVENTS[metrics][1])
-        self.put(place, "sample.json", json.dumps(sample))
-        if place == "host":
-            return
-        name = f"info.json.{place}"
-        info = read_json(self.folder(place), name)
-        info["DeviceInfo"][0].update(ai_core_num=AIC_CORES, aiv_num=AIV_CORES)
-        self.put(place, name, json.dumps(info))
+        self.change(place, "sample.json", lambda written: written.update(sample))
+        if place != "host":
+            self.change(place, f"info.json.{place}",
+                        lambda info: info["DeviceInfo"][0].update(ai_core_num=AIC_CORES, aiv_num=AIV_CORES))
 
     def wall_ns(self, count):
         """Of a device's count: one sum in doubles, cut to ns."""

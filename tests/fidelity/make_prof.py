@@ -10,7 +10,7 @@ import random
 
 from channels import (AIC_MHZ, BEGIN_US, DEVICE_COUNT, DEVICE_NS, HAS, HEADERS, HOST_COUNT,
                       HOST_MAKERS, HOST_RAW, HWTS_MHZ, MAKERS, ONE_SLICE, PID, PMU_FILES, V6)
-from text_files import write_bytes
+from text_files import read_json, write_bytes
 
 
 class Options:
@@ -106,6 +106,12 @@ class Prof:
         path = os.path.join(self.folder(place), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_bytes(path, data if isinstance(data, bytes) else data.encode())
+
+    def change(self, place, name, how):
+        """A control file that is written already."""
+        data = read_json(self.folder(place), name)
+        how(data)
+        self.put(place, name, json.dumps(data))
 
     def _file_name(self, place, base, slice_number):
         if place == "host":

@@ -2,9 +2,7 @@
 and the rules that are used here against files of PyTorch's profiler, where those are there."""
 
 import glob
-import math
 import os
-import tempfile
 import unittest
 
 import collective_rules as rules
@@ -12,6 +10,7 @@ import make_communication as made
 import run_tests
 from comparison import FolderCase, union
 from profd_harness import SHARED_DATA, profctl
+from same import assert_same
 from test_operator_cuts import Dump
 from test_operators import executions
 from text_files import read_json, read_rows, read_text
@@ -80,27 +79,12 @@ def times_of(dump):
 class CollectivesTest(FolderCase):
     def export(self, dump):
         dump.fill().write()
-        out = tempfile.mkdtemp(dir=self.dir)
+        out = self.fresh()
         profctl("export", dump.path, "--out", out)
         return out
 
-    def same(self, have, want, where=""):
-        """Keys and their order, and every value; sums of doubles but for their last bits."""
-        if isinstance(want, dict):
-            self.assertEqual(list(have), list(want), where)
-            for key in want:
-                self.same(have[key], want[key], f"{where}/{key}")
-        elif isinstance(want, list):
-            self.assertEqual(len(have), len(want), where)
-            for i, each in enumerate(want):
-                self.same(have[i], each, f"{where}[{i}]")
-        elif isinstance(want, (int, float)):
-            self.assertTrue(math.isclose(have, want, rel_tol=1e-9, abs_tol=1e-9), f"{where}: {have}, not {want}")
-        else:
-            self.assertEqual(have, want, where)
-
     def rich(self, **options):
-        dump = Dump(tempfile.mkdtemp(dir=self.dir), **options)
+        dump = Dump(self.fresh(), **options)
         for i in range(5):
             dump.operation("hcom_allReduce_", f"group_{i % 2}", 1_300 + 1_600 * i, tasks=RICH[i % 3:], planes=2)
         dump.operation("hcom_send_", "group_a", 8_900, tasks=PAYLOAD, planes=1)
@@ -113,7 +97,7 @@ class CollectivesTest(FolderCase):
             for number, begin, end in steps:
                 mine = [op for start, op in operations_of(dump) if begin <= start < end]
                 want[f"step{number}"] = rule(mine)
-            self.same(read_json(out, name), want, name)
+            assert_same(read_json(out, name), want, name)
 
     def check_times(self, out, dump, steps):
         kinds = times_of(dump)
@@ -151,7 +135,7 @@ class CollectivesTest(FolderCase):
         self.check_times(out, dump, [("", 0, 2**63)])
 
     def test_devices(self):
-        dump = Dump(tempfile.mkdtemp(dir=self.dir), slots=4, devices=(0, 1))
+        dump = Dump(self.fresh(), slots=4, devices=(0, 1))
         for device in (0, 1):
             dump.operation("hcom_allReduce_", "group_a", 2_000, device=device, thread=77 + 100 * device)
         out = self.export(dump)
@@ -162,7 +146,7 @@ class CollectivesTest(FolderCase):
         self.assertTrue(os.path.exists(os.path.join(out, "communication_matrix_1.json")))
 
     def test_nothing_without_communication(self):
-        dump = Dump(tempfile.mkdtemp(dir=self.dir), slots=4)
+        dump = Dump(self.fresh(), slots=4)
         out = self.export(dump)
         self.assertFalse(glob.glob(os.path.join(out, "communication*.json")))
         self.assertTrue(os.path.exists(os.path.join(out, "step_trace_time.csv")))
@@ -191,13 +175,13 @@ class CollectivesTest(FolderCase):
                 operations.append(rules.Operation(op["name"], group, begin, op["dur"], tasks))
             made_here = {"p2p": rules.communication(operations)["p2p"],
                          "collective": rules.communication(operations)["collective"]}
-            self.same(made_here["collective"], want["step50"]["collective"], f"rank {rank}")
+            assert_same(made_here["collective"], want["step50"]["collective"], f"rank {rank}")
             links = read_json(folder, "communication_matrix.json")["step50"]["collective"]
             mine = rules.matrix(operations)["collective"]
             self.assertEqual(list(mine), list(links))
             for key, pairs in links.items():
                 for pair, entry in pairs.items():
-                    self.same(mine[key][pair], entry, f"rank {rank} {key} {pair}")
+                    assert_same(mine[key][pair], entry, f"rank {rank} {key} {pair}")
 
 
 if __name__ == "__main__":

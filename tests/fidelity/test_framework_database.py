@@ -6,7 +6,7 @@ import make_operators as made
 import run_tests
 from channels import BEGIN_US, PID
 from comparison import FolderCase
-from make_framework import Framework
+from make_framework import written
 from test_operator_database import Exported
 from test_operators import executions
 
@@ -31,13 +31,7 @@ def allocations(framework):
 
 class FrameworkDatabaseTest(FolderCase):
     def made(self, name="rank0", **options):
-        parent = os.path.join(self.dir, f"{name}_ascend_pt")
-        os.makedirs(parent)
-        dump = made.Operators(parent, **options).fill()
-        framework = Framework(dump)
-        dump.write()
-        framework.write()
-        return framework
+        return written(os.path.join(self.dir, f"{name}_ascend_pt"), **options)
 
     def check_rows(self, framework, exported, where=""):
         """PYTORCH_API with its texts, and STEP_TIME."""

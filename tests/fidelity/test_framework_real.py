@@ -3,7 +3,6 @@ is written back into the records it was made of, and what profctl makes of these
 made: operator_details.csv cell by cell, steps, and the events and arrows of trace_view.json."""
 
 import glob
-import json
 import math
 import os
 import struct
@@ -12,9 +11,10 @@ import unittest
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, DEVICE_COUNT, HOST_RAW
+from comparison import events_of
 from make_framework import Framework, Operator
 from profd_harness import SHARED_DATA, profctl, temp_folder
-from text_files import read_json, read_rows, write_text
+from text_files import read_json, read_rows
 
 DATA = os.path.join(SHARED_DATA, "pytorch",
                     "pt_text_level1")
@@ -98,13 +98,9 @@ class Dump(made.Operators):
 
     def _write_controls(self, place):
         super()._write_controls(place)
-        if place == "host":
-            return
-        path = os.path.join(self.folder(place), f"info.json.{place}")
-        info = read_json(path)
-        info["DeviceInfo"][0]["hwts_frequency"] = "1000"
-        write_text(path, json.dumps(info))
-        self.put(place, f"dev_start.log.{place}", f"clock_monotonic_raw: {HOST_RAW}\ncntvct: {DEVICE_COUNT}\n")
+        if place != "host":
+            self.change(place, f"info.json.{place}", lambda info: info["DeviceInfo"][0].update(hwts_frequency="1000"))
+            self.put(place, f"dev_start.log.{place}", f"clock_monotonic_raw: {HOST_RAW}\ncntvct: {DEVICE_COUNT}\n")
 
 
 class RealFramework(Framework):
@@ -161,7 +157,7 @@ class RealFrameworkTest(unittest.TestCase):
                 self.assertTrue(math.isclose(float(a), float(b), abs_tol=0.05, rel_tol=1e-5), (one[0], one[3:], other[3:]))
 
     def check_timeline(self, rank, out):
-        events = read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
+        events = events_of(out)
         since = lambda e: ns(e["ts"]) - BEGIN_US * 1000
         found = sorted((e["cat"], e["tid"], since(e), round(e["dur"] * 1000), e["name"], repr(e["args"]))
                        for e in events if e["ph"] == "X" and e.get("cat") in ("cpu_op", "enqueue", "dequeue"))

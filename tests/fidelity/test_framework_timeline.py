@@ -1,22 +1,18 @@
 """Operators of a framework on the timelines, against the plan: every event of the process Python, every arrow from an
 operator over the queue and the launch to what ran on a device, in the JSON and in Perfetto's trace."""
 
-import glob
 import json
 import os
 import subprocess
-import tempfile
 from collections import Counter
 
 import make_operators as made
-import perfetto_reader
 import run_tests
 from channels import BEGIN_US, HOST_COUNT, HOST_RAW
-from comparison import FolderCase
-from make_framework import Framework
+from comparison import FolderCase, events_of, seconds, trace_of
+from make_framework import written
 from profd_harness import BUILD, profctl
 from test_operators import executions
-from text_files import read_json
 
 SIM = os.path.join(BUILD, "sim", "sim_framework")
 
@@ -71,19 +67,17 @@ class Expected:
 
 class FrameworkTimelineTest(FolderCase):
     def check(self, window=None, **options):
-        dump = made.Operators(self.dir, **options).fill()
-        framework = Framework(dump)
-        dump.write()
-        framework.write()
+        framework = written(self.dir, **options)
+        dump = framework.dump
         begin = window(framework) if window else 0
         out = os.path.join(self.dir, "out")
-        more = ["--from", f"{begin // 10**9}.{begin % 10**9:09}"] if begin else []
+        more = ["--from", seconds(begin)] if begin else []
         profctl("export", dump.path, "--format", "trace,perfetto", "--out", out, *more)
-        events = read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
+        events = events_of(out)
         expected = Expected(framework, begin)
         self.assertTrue(all(expected.arrows.values()))
         self.check_json(events, expected)
-        self.check_perfetto(perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0]), expected)
+        self.check_perfetto(trace_of(out), expected)
         return framework, events
 
     def check_json(self, events, expected):
@@ -154,19 +148,15 @@ class FrameworkTimelineTest(FolderCase):
 
     def test_names_of_earlier_releases(self):
         """--names legacy: parts of the timeline as files of their own."""
-        dump = made.Operators(self.dir).fill()
-        framework = Framework(dump)
-        dump.write()
-        framework.write()
         out = os.path.join(self.dir, "out")
-        profctl("export", dump.path, "--format", "trace", "--out", out, "--names", "legacy")
+        profctl("export", written(self.dir).dump.path, "--format", "trace", "--out", out, "--names", "legacy")
 
-        def events_of(pattern):
-            events = read_json(glob.glob(os.path.join(out, pattern))[0])
+        def slices_of(pattern):
+            events = events_of(out, pattern)
             layers = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
             return [(layers[e["pid"]], e) for e in events if e["ph"] == "X"]
 
-        everything = events_of("msprof_[0-9]*.json")
+        everything = slices_of("msprof_[0-9]*.json")
         for name, belongs in (
                 ("thread_group_[0-9]*", lambda layer, e: layer == "CANN"),
                 ("task_time_[0-9]*", lambda layer, e: layer == "Ascend Hardware"),
@@ -175,7 +165,7 @@ class FrameworkTimelineTest(FolderCase):
                 ("task_queue", lambda layer, e: layer == "Python" and e["cat"] in ("enqueue", "dequeue"))):
             expected = [one for one in everything if belongs(*one)]
             self.assertTrue(expected, name)
-            self.assertEqual(events_of(name + ".json"), expected, name)
+            self.assertEqual(slices_of(name + ".json"), expected, name)
         self.assertFalse(os.path.exists(os.path.join(out, "msprof_tx.json")), "there are no marks")
 
     def test_every_layout_in_both_clocks(self):
@@ -184,14 +174,14 @@ class FrameworkTimelineTest(FolderCase):
         for layout in ("torch", "torch-57", "mindspore", "mindspore-57", "mindspore-73", "mindspore-74"):
             for clock, host_mhz in (("raw", "100.000000"), ("counter", "100.000000"), ("counter", "")):
                 with self.subTest(layout=layout, clock=clock, host_mhz=host_mhz):
-                    base = tempfile.mkdtemp(dir=self.dir)
+                    base = self.fresh()
                     dump = made.Operators(base, slots=1, host_mhz=host_mhz).fill()
                     dump.write()
                     subprocess.run([SIM, layout, base, "none", clock], check=True)
                     out = os.path.join(base, "out")
                     profctl("export", dump.path, "--format", "trace", "--out", out)
                     found = [(e["name"], int(e["ts"].replace(".", "")), round(e["dur"] * 1000), e["tid"])
-                             for e in read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0]) if e.get("cat") == "cpu_op"]
+                             for e in events_of(out) if e.get("cat") == "cpu_op"]
                     shift = BEGIN_US * 1000 - HOST_RAW
                     if clock == "counter" and host_mhz:
                         shift = BEGIN_US * 1000 + (start_count - HOST_COUNT) * 10 - start_ns

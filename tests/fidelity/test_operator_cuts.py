@@ -1,20 +1,16 @@
 """Exports of some steps, ranks, the longest operators or devices only, against the plan the records were written from."""
 
-import contextlib
 import glob
-import json
 import os
 import shutil
-import sqlite3
 import struct
-import tempfile
 
 import make_communication as made
 import run_tests
-from comparison import FolderCase
+from comparison import FolderCase, events_of, one, query
 from profd_harness import profctl
 from test_operators import Exported, OperatorCase, executions, us
-from text_files import read_dicts, read_json, write_text
+from text_files import read_dicts, read_json
 
 STEP_US = 2000  # of ten slots
 
@@ -34,37 +30,29 @@ class Dump(made.CommunicationOperators):
                 self.add(0, "ts_track.data", struct.pack("<BBHIQQQHHH2x", 0, 10, 0, 0, count, number, 2**32 - 1, 0, 0, tag))
         return super().fill()
 
-    def write(self):
-        super().write()
-        if self.rank is None:
-            return
-        for path in glob.glob(os.path.join(self.path, "*", "info.json*")):
-            info = read_json(path)
-            info["rank_id"] = self.rank
-            write_text(path, json.dumps(info))
+    def _write_controls(self, place):
+        super()._write_controls(place)
+        if self.rank is not None:
+            self.change(place, "info.json" if place == "host" else f"info.json.{place}", lambda info: info.update(rank_id=self.rank))
 
 
 class CutsTest(FolderCase):
     def make(self, **options):
-        return Dump(tempfile.mkdtemp(dir=self.dir), **options)
+        return Dump(self.fresh(), **options)
 
     def run_export(self, *arguments):
         return profctl("export", *arguments, expect=None)
 
     def export(self, *arguments):
-        out = tempfile.mkdtemp(dir=self.dir)
+        out = self.fresh()
         profctl("export", *arguments, "--out", out)
         return out
 
     def rows(self, out, table):
-        found = glob.glob(os.path.join(out, f"{table}_2*.csv"))
-        self.assertEqual(len(found), 1, f"{table}: {os.listdir(out)}")
-        return read_dicts(found[0])
+        return read_dicts(one(out, f"{table}_2*.csv"))
 
     def events(self, out):
-        found = glob.glob(os.path.join(out, "msprof_*.json"))
-        self.assertEqual(len(found), 1, os.listdir(out))
-        events = read_json(found[0])
+        events = events_of(out)
         names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
         layers = {}
         for event in events:
@@ -133,7 +121,7 @@ class CutsTest(FolderCase):
         self.assertIn("have no training steps", self.run_export(plain.path, "--step", "5").stderr)
 
     def test_ranks(self):
-        run = tempfile.mkdtemp(dir=self.dir)
+        run = self.fresh()
         for rank in (0, 3, 4):
             Dump(os.path.join(run, f"node{rank}"), rank=rank, slots=4 + rank).fill().write()
         out = self.export(run, "--rank", "3-4")
@@ -199,10 +187,9 @@ class PartsTest(OperatorCase):
         self.assertEqual({row[1] for row in rows}, {"N/A"})
         times = sorted(us(start) + "\t" for _, start, _ in executions(dump))
         self.assertLessEqual(set(times), {row[6] for row in rows})
-        with contextlib.closing(sqlite3.connect(glob.glob(exported.out + "/msprof_*.db")[0])) as database:
-            tasks = sum(1 if slot.context is None else 2 for slot, _, _ in executions(dump))
-            self.assertEqual(database.execute("SELECT count(*) FROM TASK").fetchone(), (tasks,))
-        starts = {event["ts"] + "\t" for event in read_json(glob.glob(exported.out + "/msprof_*.json")[0]) if "Task Type" in event.get("args", {})}
+        tasks = sum(1 if slot.context is None else 2 for slot, _, _ in executions(dump))
+        self.assertEqual(query(exported.out, "SELECT count(*) FROM TASK"), [(tasks,)])
+        starts = {event["ts"] + "\t" for event in events_of(exported.out) if "Task Type" in event.get("args", {})}
         self.assertLessEqual(starts, {row[6] for row in rows})
         self.assertTrue(starts)
 

@@ -1,18 +1,13 @@
 """The database's tables of operators against the plan that their records were written from."""
 
-import glob
 import json
-import os
-import sqlite3
 import struct
-import tempfile
-from contextlib import closing
 
 import make_communication
 import make_operators as made
 import run_tests
 from channels import AIC_MHZ
-from comparison import FolderCase
+from comparison import FolderCase, one, query
 from profd_harness import profctl
 from test_operators import PMU_HEADERS, counter_cell, executions, expected_counters, tensors_of
 
@@ -45,16 +40,15 @@ class Exported:
     def __init__(self, dump, more=(), paths=None):
         out = dump.path + "-out"
         profctl("export", *(paths or [dump.path]), "--format", "sqlite", "--out", out, *more)
-        self.path, = glob.glob(os.path.join(out, "msprof_*.db"))
+        self.path = one(out, "msprof_*.db")
 
     def query(self, sql):
-        with closing(sqlite3.connect(self.path)) as database:
-            return database.execute(sql).fetchall()
+        return query(self.path, sql)
 
 
 class OperatorDatabaseTest(FolderCase):
     def make(self, **options):
-        return made.Operators(tempfile.mkdtemp(dir=self.dir), **options).fill()
+        return made.Operators(self.fresh(), **options).fill()
 
     def export(self, dump, more=()):
         dump.write()
@@ -231,7 +225,7 @@ class OperatorDatabaseTest(FolderCase):
             (sum(len(slot.runs) for dump in dumps for slot in dump.slots if is_operator(slot)),)])
 
     def communication(self, count=6, **options):
-        dump = make_communication.CommunicationOperators(tempfile.mkdtemp(dir=self.dir), **options)
+        dump = make_communication.CommunicationOperators(self.fresh(), **options)
         for i in range(count):
             dump.operation(("hcom_allReduce_", "hcom_broadcast_")[i % 2], f"group_{i % 2}", 20_000 + 1000 * i)
         return dump.fill()

@@ -2,17 +2,14 @@
 timelines have the difference of two times that were not yet cut to ns, op_summary that of times that were (operator-data
 c.1, c.3)."""
 
-import glob
-import os
 from unittest import mock
 
 import make_operators as made
 import run_tests
 from channels import DEVICE_COUNT, HOST_RAW, HWTS_MHZ
-from comparison import FolderCase
+from comparison import FolderCase, events_of
 from profd_harness import profctl
 from test_operators import Exported, us
-from text_files import read_json
 
 
 class DurationsTest(FolderCase):
@@ -39,9 +36,7 @@ class DurationsTest(FolderCase):
     def test_timeline(self):
         out = self.dump.path + "-trace"
         profctl("export", self.dump.path, "--format", "trace", "--out", out)
-        path, = glob.glob(os.path.join(out, "**", "msprof_*.json"), recursive=True)
-        events = read_json(path)
-        found = {e["ts"]: e["dur"] for e in events if e["ph"] == "X" and "Physic Stream Id" in e["args"]}
+        found = {e["ts"]: e["dur"] for e in events_of(out) if e["ph"] == "X" and "Physic Stream Id" in e["args"]}
         self.assertEqual(found, {us(self.dump.wall_ns(start)): (self.exact_ns(end) - self.exact_ns(start)) / 1000.0
                                  for start, end in self.runs})
 

@@ -1,21 +1,18 @@
 """FRAMEWORK directories of PyTorch and MindSpore beside operator-level records, against the plan both were written from."""
 
-import csv
-import glob
 import json
 import os
 import shutil
 import subprocess
 
-import make_operators as made
 import run_tests
 from analysis_case import analyze
-from comparison import FolderCase
-from make_framework import Framework
+from comparison import FolderCase, one, seconds
+from make_framework import written
 from profd_harness import BUILD, profctl
 from test_framework_database import allocations, wall
 from test_operators import executions, expected_summary, short, us
-from text_files import read_rows, write_bytes
+from text_files import read_dicts, read_rows, write_bytes
 
 DAMAGED = 5
 SIM = os.path.join(BUILD, "sim", "sim_framework")
@@ -24,15 +21,8 @@ SIM = os.path.join(BUILD, "sim", "sim_framework")
 class FrameworkTest(FolderCase):
     maxDiff = 6000
 
-    def made(self, counter=True, beside=True, queued=None, **options):
-        parent = os.path.join(self.dir, "node_4242_20260101_ascend_pt")
-        os.makedirs(parent)
-        dump = made.Operators(parent, **options).fill()
-        more = {} if queued is None else {"queued": queued}
-        framework = Framework(dump, counter=counter, beside=beside, **more)
-        dump.write()
-        framework.write()
-        return framework
+    def made(self, **options):
+        return written(os.path.join(self.dir, "node_4242_20260101_ascend_pt"), **options)
 
     def export(self, dump, formats="csv", more=(), code=0):
         out = os.path.join(self.dir, "out")
@@ -95,7 +85,7 @@ class FrameworkTest(FolderCase):
             ("FRAMEWORK/torch.new", "nothing here reads it: skipped", False)])
 
     def rows_of(self, out, name):
-        return read_rows(glob.glob(os.path.join(out, f"{name}_*.csv"))[0])
+        return read_rows(one(out, f"{name}_*.csv"))
 
     def check_kernel_details(self, framework, out):
         """op_summary of all devices, with the step of the operator that launched it."""
@@ -207,7 +197,7 @@ class FrameworkTest(FolderCase):
     def test_a_window(self):
         framework = self.made()
         begin = sorted(op.wall_ns()[0] for op in framework.operators)[20]
-        out, _ = self.export(framework.dump, more=["--from", f"{begin // 10**9}.{begin % 10**9:09}"])
+        out, _ = self.export(framework.dump, more=["--from", seconds(begin)])
         rows = self.rows_of(out, "operator_details")[1:]
         self.assertEqual(len(rows), sum(op.wall_ns()[0] >= begin for op in framework.operators if
                                         not op.name.startswith("ProfilerStep")))
@@ -232,11 +222,9 @@ class FrameworkTest(FolderCase):
         starts = [us(start) for _, start, _ in executions(framework.dump) if begin <= start < end]
         self.assertTrue(starts)
         self.assertEqual([row[6] for row in self.rows_of(out, "task_time")[1:]], [start + "\t" for start in sorted(starts)])
-        with open(os.path.join(out, "step_trace_time.csv"), encoding="utf-8") as file:
-            self.assertEqual([row["Step"] for row in csv.DictReader(file)], [str(number)])
+        self.assertEqual([row["Step"] for row in read_dicts(out, "step_trace_time.csv")], [str(number)])
         out, _ = self.export(framework.dump)
-        with open(os.path.join(out, "step_trace_time.csv"), encoding="utf-8") as file:
-            self.assertEqual([row["Step"] for row in csv.DictReader(file)], [str(n) for n in sorted(spans)])
+        self.assertEqual([row["Step"] for row in read_dicts(out, "step_trace_time.csv")], [str(n) for n in sorted(spans)])
         done = profctl("export", framework.dump.path, "--format", "csv", "--out", out, "--force", "--step", "99", expect=3)
         self.assertIn(f"there is no such step; there are {min(spans)} to {max(spans)}", done.stderr)
 

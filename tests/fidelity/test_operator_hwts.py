@@ -1,16 +1,13 @@
 """Operator-level records of platform 1 (910A), whose scheduler is HWTS, against the plan they were written from."""
 
-import contextlib
-import glob
-import sqlite3
 import struct
 
 import make_hwts as made
 import run_tests
 from channels import AIC_MHZ
+from comparison import events_of, query
 from profd_harness import profctl
 from test_operators import OperatorCase, executions, expected_summary, real, us
-from text_files import read_json
 
 SHARES = {"vec": 8, "mac": 0xA, "scalar": 9, "mte1": 0xB, "mte2": 0xC, "mte3": 0xD}
 RATIOS = {"mac_fp16_ratio": (0x49,), "mac_int8_ratio": (0x4A,), "vec_fp32_ratio": (0x4B,), "vec_fp16_ratio": (0x4C, 0x4D),
@@ -139,14 +136,12 @@ class HwtsTest(OperatorCase):
         out = dump.path + "-all"
         profctl("export", dump.path, "--format", "trace,sqlite", "--out", out)
         runs = sorted((start, end, slot.stream, slot.task) for slot, start, end in executions(dump))
-        events = [e for e in read_json(glob.glob(out + "/msprof_*.json")[0]) if e["ph"] == "X" and "Physic Stream Id" in e.get("args", {})]
+        events = [e for e in events_of(out) if e["ph"] == "X" and "Physic Stream Id" in e.get("args", {})]
         self.assertEqual(sorted((int(e["ts"].replace(".", "")), int(e["ts"].replace(".", "")) + round(e["dur"] * 1000),
                                  e["tid"], e["args"]["Task Id"]) for e in events), runs)
         self.assertEqual({e["args"]["Task Type"] for e in events}, {"AI_CORE", "AI_CPU", "EVENT_RECORD", "UNKNOWN"})
-        with contextlib.closing(sqlite3.connect(glob.glob(out + "/*.db")[0])) as database:
-            self.assertEqual(database.execute("SELECT startNs, endNs, streamId, taskId FROM TASK ORDER BY startNs").fetchall(),
-                             runs)
-            self.assertNotIn(("TASK_PMU_INFO",), database.execute("SELECT name FROM sqlite_master").fetchall())
+        self.assertEqual(query(out, "SELECT startNs, endNs, streamId, taskId FROM TASK ORDER BY startNs"), runs)
+        self.assertNotIn(("TASK_PMU_INFO",), query(out, "SELECT name FROM sqlite_master"))
 
 
 if __name__ == "__main__":

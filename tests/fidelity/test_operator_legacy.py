@@ -2,7 +2,6 @@
 
 import glob
 import os
-import tempfile
 from unittest import mock
 
 import make_communication
@@ -10,7 +9,7 @@ import make_hwts
 import make_operators as made
 import run_tests
 from channels import BEGIN_US
-from comparison import FolderCase
+from comparison import FolderCase, seconds
 from make_prof import PID
 from profd_harness import profctl
 from test_operator_resources import ResourceOperators as Resources
@@ -93,7 +92,7 @@ class Rules:
 class LegacyTest(FolderCase):
     def plan(self, **options):
         """Its slots can be changed before `fill`."""
-        return made.Operators(tempfile.mkdtemp(dir=self.dir), **options)
+        return made.Operators(self.fresh(), **options)
 
     def make(self, **options):
         return self.plan(**options).fill()
@@ -125,7 +124,7 @@ class LegacyTest(FolderCase):
         same = made.EVENTS["ResourceConflictRatio"]
         for events, there in ((same, True), ((same[0], same[1] + ",0x8"), False)):
             with mock.patch.dict(made.EVENTS, {"ResourceConflictRatio": events}):
-                dump = made.Operators(tempfile.mkdtemp(dir=self.dir), slots=8, metrics="ResourceConflictRatio").fill()
+                dump = made.Operators(self.fresh(), slots=8, metrics="ResourceConflictRatio").fill()
                 dump.write()
             exported = Exported(dump.path, dump.path + "-out", more=("--compat", "msprof"))
             for name in ("op_summary", "op_statistic", "task_time"):
@@ -173,7 +172,7 @@ class LegacyTest(FolderCase):
         dump = self.make(slots=16, phases=("Tiling",))
         begin = BEGIN_US * 1000 + dump.slots[8].us * 1000
         dump.write()
-        cut = Exported(dump.path, dump.path + "-out", 0, (*LEGACY, "--from", f"{begin // 10**9}.{begin % 10**9:09}"))
+        cut = Exported(dump.path, dump.path + "-out", 0, (*LEGACY, "--from", seconds(begin)))
         rows = cut.rows("ge_op_execute")
         self.assertEqual([row[1] for row in rows[1:]], [slot.name for slot in dump.slots[8:] if slot.type])
 
@@ -197,7 +196,7 @@ class LegacyTest(FolderCase):
         """Of the 910A, where cube and vector unit are one core."""
         for kinds in (("matmul",), ("matmul", "aicpu", "aicpu", "aicpu")):
             with self.subTest(kinds):
-                dump = make_hwts.HwtsOperators(tempfile.mkdtemp(dir=self.dir), metrics="PipeUtilization", kinds=kinds).fill()
+                dump = make_hwts.HwtsOperators(self.fresh(), metrics="PipeUtilization", kinds=kinds).fill()
                 _, expected = self.check_rules(dump, make_hwts.CORES)
                 bound = [float(row[self.header.index("memory_bound")].replace("N/A", "0")) for row in self.rows]
                 self.assertTrue(any(each > 1 for each in bound))
@@ -216,7 +215,7 @@ class LegacyTest(FolderCase):
         self.assertAlmostEqual(parallel["AI Core Execution Time(us)"], runs["AI_CORE"], places=3)
 
     def test_memory_of_its_own(self):
-        dump = Resources(tempfile.mkdtemp(dir=self.dir), slots=8, kinds=("matmul",))
+        dump = Resources(self.fresh(), slots=8, kinds=("matmul",))
         names = [slot.name for slot in dump.slots]
         dump.fused(names[3], ["a"], [1, 1, 1, 4096, 4099], 150)
         dump.fused(names[5], ["a"], [1, 1, 1, 0, 3], 250)
@@ -239,7 +238,7 @@ class LegacyTest(FolderCase):
         self.assertEqual(found["Operator Parallelism"], [])
 
     def test_only_collectives(self):
-        dump = make_communication.CommunicationOperators(tempfile.mkdtemp(dir=self.dir), slots=4, kinds=("memcpy",))
+        dump = make_communication.CommunicationOperators(self.fresh(), slots=4, kinds=("memcpy",))
         dump.operation("hcom_allReduce_", "group_a", 20_000)
         exported = self.export(dump.fill())
         self.assertTrue(exported.has("communication_statistic"))

@@ -1,19 +1,12 @@
 """Marks of the application that devices have, too: their tables, timelines and database against the plan."""
 
-import glob
-import os
-import sqlite3
 import struct
-import tempfile
-from contextlib import closing
 
-import perfetto_reader
 import run_tests
-from comparison import FolderCase
+from comparison import FolderCase, events_of, query, trace_of
 from profd_harness import profctl
 from test_operator_resources import ResourceOperators
 from test_operators import Exported, us
-from text_files import read_json
 
 NONE = 2**32 - 1
 FIRST = 4_000_000_001
@@ -32,7 +25,7 @@ class MarkTest(FolderCase):
     """Of every kind: a point, a range, one that no device has, and one of a device alone."""
 
     def make(self, **options):
-        dump = MarkOperators(tempfile.mkdtemp(dir=self.dir), **options)
+        dump = MarkOperators(self.fresh(), **options)
         self.host = [dump.mark(3300, 3300, "step 1", kind=1, event=3, mark=6),
                      dump.mark(3400, 3500, "a long one", kind=1, event=2, mark=7),
                      dump.mark(3600, 3600, "on the host", kind=1, event=3, mark=8),
@@ -55,7 +48,7 @@ class MarkTest(FolderCase):
     def events(self, dump):
         out = dump.path + "-trace"
         profctl("export", dump.path, "--format", "trace", "--out", out)
-        return read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
+        return events_of(out)
 
     def test_table(self):
         """All with one tag, as at first, or with one for points and one for ranges."""
@@ -120,7 +113,7 @@ class MarkTest(FolderCase):
         dump = self.write(self.marked())
         out = dump.path + "-perfetto"
         profctl("export", dump.path, "--format", "perfetto", "--out", out)
-        trace = perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0])
+        trace = trace_of(out)
         self.assertEqual(trace.unbalanced(), set())
         flows = {}
         for (_, track, kind, timestamp, name), (_, on, _) in zip(trace.events, trace.more):
@@ -137,15 +130,12 @@ class MarkTest(FolderCase):
         dump = self.write(self.marked())
         out = dump.path + "-db"
         profctl("export", dump.path, "--format", "sqlite", "--out", out)
-        with closing(sqlite3.connect(glob.glob(out + "/*.db")[0])) as database:
-            tasks = database.execute(
-                "SELECT startNs, endNs, deviceId, connectionId, contextId, streamId, taskId, modelId FROM TASK "
-                "JOIN STRING_IDS s ON s.id = taskType WHERE s.value = 'MsTx' ORDER BY startNs").fetchall()
-            order = [row[0] for row in database.execute("SELECT startNs FROM TASK ORDER BY rowid")]
-            numbers = [row[0] for row in database.execute("SELECT DISTINCT globalTaskId FROM TASK ORDER BY 1")]
-            joined = database.execute(
-                "SELECT v.value, t.startNs FROM MSTX_EVENTS m JOIN TASK t USING (connectionId) "
-                "JOIN STRING_IDS v ON v.id = message ORDER BY t.startNs").fetchall()
+        tasks = query(out, "SELECT startNs, endNs, deviceId, connectionId, contextId, streamId, taskId, modelId FROM TASK "
+                           "JOIN STRING_IDS s ON s.id = taskType WHERE s.value = 'MsTx' ORDER BY startNs")
+        order = [row[0] for row in query(out, "SELECT startNs FROM TASK ORDER BY rowid")]
+        numbers = [row[0] for row in query(out, "SELECT DISTINCT globalTaskId FROM TASK ORDER BY 1")]
+        joined = query(out, "SELECT v.value, t.startNs FROM MSTX_EVENTS m JOIN TASK t USING (connectionId) "
+                            "JOIN STRING_IDS v ON v.id = message ORDER BY t.startNs")
         self.assertEqual(tasks, [(self.point, self.point, 0, FIRST + 6, NONE, 2, 500, NONE),
                                  (self.begin, self.end, 0, FIRST + 7, NONE, 3, 501, NONE),
                                  (self.alone, self.alone, 0, FIRST + 99, NONE, 9, 7, NONE)])

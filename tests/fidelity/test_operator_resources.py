@@ -1,18 +1,13 @@
 """Memory and AI CPU records of the vendor's in-process profiler against the plan they were written from."""
 
-import contextlib
-import glob
-import json
-import os
-import sqlite3
 import struct
 
 import make_operators as made
 import run_tests
 from channels import BEGIN_US, HOST_RAW
+from comparison import query
 from profd_harness import profctl
 from test_operators import Exported, OpenCase, us
-from text_files import read_json
 
 KB = 1024
 
@@ -55,12 +50,8 @@ class ResourceOperators(made.Operators):
 
     def _write_controls(self, place):
         super()._write_controls(place)
-        if self.l2_events is None:
-            return
-        path = os.path.join(self.folder(place), "sample.json")
-        sample = read_json(path)
-        sample["l2CacheTaskProfilingEvents"] = self.l2_events
-        self.put(place, "sample.json", json.dumps(sample))
+        if self.l2_events is not None:
+            self.change(place, "sample.json", lambda sample: sample.update(l2CacheTaskProfilingEvents=self.l2_events))
 
     def mark(self, start, end, text, kind=0, event=0, domain=None, mark=0, segment=0, category=4, payload=77):
         """One record of additional.msproftx, in us of the host's counter; its times as the CSV has them."""
@@ -115,10 +106,9 @@ class ResourceTest(OpenCase):
         texts = [*["N/A"] * 3, '"1024,2048"', "FLOAT16", "ND"], ['"1024,512;512,2048"', "FLOAT16;FLOAT16", "ND;ND", *["N/A"] * 3]
         self.assertEqual([row[14:20] for row in exported.rows("op_summary")[1:]], list(texts))
         profctl("export", dump.path, "--format", "sqlite", "--out", dump.path + "-db")
-        with contextlib.closing(sqlite3.connect(glob.glob(dump.path + "-db/*.db")[0])) as database:
-            ids = dict(database.execute("SELECT id, value FROM STRING_IDS"))
-            rows = database.execute("SELECT inputShapes, inputDataTypes, inputFormats, outputShapes, outputDataTypes, outputFormats "
-                                    "FROM COMPUTE_TASK_INFO ORDER BY globalTaskId").fetchall()
+        ids = dict(query(dump.path + "-db", "SELECT id, value FROM STRING_IDS"))
+        rows = query(dump.path + "-db", "SELECT inputShapes, inputDataTypes, inputFormats, outputShapes, outputDataTypes, "
+                                        "outputFormats FROM COMPUTE_TASK_INFO ORDER BY globalTaskId")
         self.assertEqual([[ids[cell] for cell in row] for row in rows], list(texts))
 
     def test_planned_memory_of_graphs(self):
@@ -233,11 +223,9 @@ class ResourceTest(OpenCase):
             ["host", "4242", "88", "N/A", "start/end", "N/A", "N/A", *long, "N/A", "x" * 156 + "yz", "default", "N/A",
              "N/A"]])
         profctl("export", dump.path, "--format", "sqlite", "--out", dump.path + "-db")
-        with contextlib.closing(sqlite3.connect(glob.glob(dump.path + "-db/*.db")[0])) as database:
-            rows = database.execute(
-                "SELECT m.value, d.value, eventType, category, connectionId, startNs, endNs, globalTid "
-                "FROM MSTX_EVENTS JOIN STRING_IDS m ON m.id = message JOIN STRING_IDS d ON d.id = domainId "
-                "ORDER BY startNs").fetchall()
+        rows = query(dump.path + "-db", "SELECT m.value, d.value, eventType, category, connectionId, startNs, endNs, globalTid "
+                                        "FROM MSTX_EVENTS JOIN STRING_IDS m ON m.id = message "
+                                        "JOIN STRING_IDS d ON d.id = domainId ORDER BY startNs")
         none, thread = 4294967295, 4242 << 32 | 88
         times = [[int(at.strip().replace(".", "")) for at in pair] for pair in (point, pushed, ex, long)]
         self.assertEqual(rows, [("here", "default", 0, 4, 4000000000, *times[0], thread),

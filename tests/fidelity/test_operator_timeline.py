@@ -1,20 +1,17 @@
 """The timelines of operator-level records against the plan they were written from: every event of the layers CANN, Ascend
 Hardware and Overlap Analysis, every flow, in the JSON and in Perfetto's trace."""
 
-import glob
 import os
 from collections import Counter
 
 import make_communication
 import make_operators as made
-import perfetto_reader
 import run_tests
 import trace_viewer
 from channels import BEGIN_US
-from comparison import FolderCase, union
+from comparison import FolderCase, events_of, one, trace_of, union
 from profd_harness import BUILD, profctl
 from test_operators import seconds
-from text_files import read_json
 
 SLOTS = {"CANN": 7, "Ascend Hardware": 14, "Overlap Analysis": 31}
 THREADS = ("Computing", "Communication", "Communication(Not Overlapped)", "Free")
@@ -93,8 +90,7 @@ class TimelineTest(FolderCase):
         dump.write()
         out = os.path.join(self.dir, "out")
         profctl("export", dump.path, "--format", "trace,perfetto", "--out", out, *more)
-        events = read_json(glob.glob(os.path.join(out, "msprof_*.json"))[0])
-        return events, perfetto_reader.Trace(glob.glob(os.path.join(out, "trace_*"))[0])
+        return events_of(out), trace_of(out)
 
     def check(self, more=(), window=None, **options):
         dump = made.Operators(self.dir, **options).fill()
@@ -312,8 +308,7 @@ class TimelineTest(FolderCase):
         slices = Counter(names[e["pid"]] for e in events if e["ph"] in "Xi")
         for layer in (*SLOTS, "Communication"):
             self.assertGreater(slices[layer], 0, layer)
-        [path] = glob.glob(os.path.join(self.dir, "out", "msprof_*.json"))
-        with trace_viewer.opened(path) as browser:
+        with trace_viewer.opened(one(os.path.join(self.dir, "out"), "msprof_*.json")) as browser:
             self.assertEqual(browser.run("return model.importWarnings.map(w => w.message)"), [])
             found = browser.run("""
                 return Object.values(model.processes).map(p => [p.name, Object.values(p.threads).map(

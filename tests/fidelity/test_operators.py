@@ -5,7 +5,6 @@ import math
 import os
 import shutil
 import struct
-import tempfile
 from decimal import ROUND_HALF_UP, Decimal
 
 import make_operators as made
@@ -189,7 +188,7 @@ class OperatorCase(FolderCase):
     kind = made.Operators
 
     def make(self, **options):
-        return self.kind(tempfile.mkdtemp(dir=self.dir), **options).fill()
+        return self.kind(self.fresh(), **options).fill()
 
     def export(self, dump, expect=0, more=()):
         dump.write()
@@ -205,7 +204,7 @@ class OpenCase(OperatorCase):
     """Dumps that a test adds to before they are filled."""
 
     def make(self, **options):
-        return self.kind(tempfile.mkdtemp(dir=self.dir), **options)
+        return self.kind(self.fresh(), **options)
 
     def export(self, dump, expect=0, more=()):
         return super().export(dump.fill(), expect, more)
@@ -331,7 +330,7 @@ class OperatorTest(OperatorCase):
 
     def test_a_launch_of_lccl_describes_no_operator(self):
         """Its kernel is named and described by itself (operator-data b.1, 4)."""
-        dump = made.Operators(tempfile.mkdtemp(dir=self.dir), slots=3, kinds=("matmul",))
+        dump = made.Operators(self.fresh(), slots=3, kinds=("matmul",))
         dump.slots[1].name = "LcclAllReduce"
         rows = self.export(dump.fill()).rows("op_summary")
         found = [dict(zip(rows[0], row)) for row in rows[1:]]
