@@ -37,30 +37,10 @@ def percentile(values, p):
     return ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))]
 
 
-class Scraper:
-    """Prometheus' part: a GET every 5 s."""
-
-    def __init__(self, address):
-        self.address, self.stop = address, threading.Event()
-        self.thread = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self):
-        while not self.stop.wait(SCRAPE_PERIOD):
-            rig.scrape(self.address)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        self.thread.join()
-
-
 def steady(daemon, seconds, options=(), warm_up=3.0, look_into=False):
     """The shares while a session with `options` runs (none: no session), after a warm-up. `look_into`: what of the
     pump is decoding too, from a look of its own afterwards, so that it costs the figures nothing."""
-    with Scraper(daemon.metrics):
+    with parts_peers.Puller(daemon.metrics, 1 / SCRAPE_PERIOD):  # as Prometheus does
         session = daemon.start_session(*options) if options else None
         time.sleep(warm_up)
         before = rig.Snapshot(daemon)
