@@ -34,7 +34,7 @@ class TableReader {
       if (!IsRecordedTable(path)) continue;
       Result<CsvFile> file = CsvFile::Open(path);
       if (!file.ok()) {
-        Report(path, file.status().message());
+        context_.AddProblem(path, file.status());
         continue;
       }
       const std::array needed = {columns.name, columns.other, columns.place, std::string_view("Start Time(us)"),
@@ -46,7 +46,7 @@ class TableReader {
         if (at[i] < 0) missing += fmt::format("{}no column {}", missing.empty() ? "" : ", ", needed[i]);
       }
       if (!missing.empty()) {
-        Report(path, missing + ": not read");
+        context_.AddProblem(path, missing + ": not read");
         continue;
       }
       const int device_at = file->Column({"Device_id"});
@@ -60,15 +60,13 @@ class TableReader {
         if (!ParseNumber(file->Field(device_at), &device)) device = -1;
         take(device, row, file->Field(at[1]));
       }
-      if (const std::string bad = file->left_out().Text(); !bad.empty()) Report(path, bad);
-      if (!file->status().ok()) Report(path, file->status().message());
+      if (const std::string bad = file->left_out().Text(); !bad.empty()) context_.AddProblem(path, bad);
+      context_.AddProblem(path, file->status());
     }
   }
   const std::set<int>& ranks() const { return ranks_; }
 
  private:
-  void Report(const fs::path& path, std::string what) { context_.problems->push_back({path.string(), std::move(what)}); }
-
   template <class At>
   bool RowOf(const CsvFile& file, const At& at, Recorded* row) {
     const auto start = file.MicrosAsNs(at[3]);
@@ -117,7 +115,7 @@ void ReadRecordedTables(const RecordedTables& tables, const ReadContext& context
     of_rank.AddDevice(device, number, &computing, &communication);
   }
   if (numbers.size() > 1) {
-    context.problems->push_back({rank->path, fmt::format("has kernels of the devices {}: they are read as one rank", fmt::join(numbers, ", "))});
+    context.AddProblem(rank->path, fmt::format("has kernels of the devices {}: they are read as one rank", fmt::join(numbers, ", ")));
   }
   const Launchers launchers(calls);
   for (size_t i = 0; i < calls.size(); ++i) of_rank.AddCall(calls[i], are_node[i], launchers);

@@ -84,29 +84,29 @@ void ReportEnd(const Context& context, const v1::Session& session, int command_e
 }
 
 // A minute: a daemon that is being restarted is back by then.
-constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
+constexpr int64_t kRestartNs = 60 * kNsPerSecond;
 
 // Repeats what is not answered when the command has exited, until profd is back. A signal gives up.
-class Patience {
+class DaemonRetry {
  public:
-  Patience(const Context& context, SignalWatch* signals) : context_(context), signals_(*signals) {}
+  DaemonRetry(const Context& context, SignalWatch* signals) : context_(context), signals_(*signals) {}
 
-  bool GoOn() {
+  bool Continue() {
     const int signal = signals_.Poll();
     given_up_ = given_up_ || (signal != 0 && signal != SIGCHLD);
     return !given_up_;
   }
   // Whether to try once more, after a second.
-  bool Again(const Status& status) {
+  bool ShouldRetry(const Status& status) {
     const bool away = status.code() == StatusCode::kUnavailable || status.code() == StatusCode::kCancelled;
     // A daemon that is back completes the dump of a session that it found.
     const bool completing = until_ns_ != 0 && status.code() == StatusCode::kFailedPrecondition;
     if (given_up_ || (!away && !completing)) return false;
     if (until_ns_ == 0) {
-      until_ns_ = context_.clock.SteadyNs() + kPatienceNs;
+      until_ns_ = context_.clock.SteadyNs() + kRestartNs;
       Warn(context_, "profd does not answer, perhaps because it is being restarted; trying again for a minute");
     }
-    return context_.clock.SteadyNs() < until_ns_ && WaitASecond([this] { return GoOn(); });
+    return context_.clock.SteadyNs() < until_ns_ && WaitASecond([this] { return Continue(); });
   }
 
  private:
@@ -117,16 +117,16 @@ class Patience {
 };
 
 // The dumps to where the request wants them, as the user; none when they do not get there.
-std::vector<std::string> Deliver(const Context& context, Patience* patience, const v1::SessionSpec& spec,
+std::vector<std::string> Deliver(const Context& context, DaemonRetry* retry, const v1::SessionSpec& spec,
                                  const v1::Session& session) {
   auto output = spec.metadata().find(kOutputMetadata);
   if (output == spec.metadata().end() || session.status().dump_path().empty()) return {};
   if (!IsFinal(session.status().state())) return {};
   FetchResult fetched;
   do {
-    fetched = FetchInto(context, session.session_id(), output->second, /*keep=*/false, [patience] { return patience->GoOn(); });
+    fetched = FetchInto(context, session.session_id(), output->second, /*keep=*/false, [retry] { return retry->Continue(); });
     if (fetched.status.ok()) return fetched.paths;
-  } while (patience->Again(fetched.status));
+  } while (retry->ShouldRetry(fetched.status));
   Warn(context, fmt::format("the dump could not be brought to {}: {}\nprofctl fetch {} tries again",
                             output->second, Explain(fetched.status, context.endpoint),
                             session.session_id()));
@@ -149,15 +149,15 @@ void Export(const Context& context, const RunOptions& options, const std::vector
 
 void StopAndReport(const Context& context, SignalWatch* signals, const RunOptions& options,
                    const v1::SessionSpec& spec, const std::string& id, int command_exit) {
-  Patience patience(context, signals);
+  DaemonRetry retry(context, signals);
   const auto stop = [&] {
-    Progress progress(context, "completing the dump", [&patience] { return patience.GoOn(); });
+    Progress progress(context, "completing the dump", [&retry] { return retry.Continue(); });
     return context.api.StopSession(id);
   };
   Result<v1::Session> session = stop();
-  while (!session.ok() && patience.Again(session.status())) session = stop();
+  while (!session.ok() && retry.ShouldRetry(session.status())) session = stop();
   if (session.ok()) {
-    const std::vector<std::string> fetched = Deliver(context, &patience, spec, *session);
+    const std::vector<std::string> fetched = Deliver(context, &retry, spec, *session);
     ReportEnd(context, *session, command_exit, fetched);
     Export(context, options, fetched);
     return;
