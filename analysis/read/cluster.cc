@@ -148,9 +148,9 @@ class ClusterReader {
     run("ClusterStepTraceTime", SelectSteps(*database), [this](const Row& row) { TakeStep(row); });
     if (steps_left_out_ > 0) context_.AddProblem(path, RowsWithoutShares("ClusterStepTraceTime", steps_left_out_));
     // Times and bandwidth are of the same operation by these.
-    using Key = std::tuple<Rank*, std::string, std::string, std::string>;
-    std::map<Key, size_t> known;
-    const auto key_of = [this](const Row& row) { return Key(RankOf(row.Text(1)), row.Text(0), row.Text(2), row.Text(3)); };
+    using RowKey = std::tuple<Rank*, std::string, std::string, std::string>;
+    std::map<RowKey, size_t> known;
+    const auto key_of = [this](const Row& row) { return RowKey(RankOf(row.Text(1)), row.Text(0), row.Text(2), row.Text(3)); };
     run("ClusterCommunicationTime",
         "SELECT step, rank_id, hccl_op_name, group_name, start_timestamp, elapsed_time, transit_time, wait_time, synchronization_time, "
         "idle_time FROM ClusterCommunicationTime",
