@@ -22,6 +22,13 @@ FeedOptions FeedOfHbm(double hz) {
           .format = abi::FindChannelFormat(abi::kChannelHbm), .hz = hz};
 }
 
+// Of the feed's channel, at 100 Hz.
+void BeginRun(WriterSession& session, DumpFeed* feed) {
+  auto epoch = std::make_shared<ChannelEpoch>();
+  epoch->hz = 100;
+  session.SetEpoch(feed, epoch, false);
+}
+
 class DumpWriterTest : public ::testing::Test {
  protected:
   DumpWriterTest()
@@ -132,9 +139,7 @@ TEST_F(DumpWriterTest, ReportsLossesWithoutABlockAfterThem) {
 // A block that the queue had no space for is counted there, though that comes into the manifest later.
 TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
   DumpFeed* feed = session_->AddFeed(FeedOfHbm(100));
-  auto epoch = std::make_shared<ChannelEpoch>();
-  epoch->hz = 100;
-  session_->SetEpoch(feed, epoch, false);
+  BeginRun(*session_, feed);
   PushHbm(feed, 1, 10'000);
   EXPECT_EQ(feed->losses().Total().records, 0u);
   PushHbm(feed, 2, 200'000);
@@ -146,20 +151,15 @@ TEST_F(DumpWriterTest, WhatTheQueueLostTheDriverHasNot) {
 // The next run of the channel says no more about what the records before it had left open.
 TEST_F(DumpWriterTest, WhatTheDriverDroppedBeforeARestartIsCounted) {
   DumpFeed* feed = session_->AddFeed(FeedOfHbm(100));
-  const auto begin_run = [&] {
-    auto epoch = std::make_shared<ChannelEpoch>();
-    epoch->hz = 100;
-    session_->SetEpoch(feed, epoch, false);
-  };
-  begin_run();
+  BeginRun(*session_, feed);
   PushHbm(feed, 1, 10'000);
   PushHbm(feed, 2, 200'000, 5);
   EXPECT_EQ(feed->losses().Total().records, 0u) << "too few to show a period";
-  begin_run();
+  BeginRun(*session_, feed);
   PushHbm(feed, 3, 10'000, 30);
   EXPECT_EQ(feed->losses().Total().records, 9u) << "from 110 to 190 ms";
   PushHbm(feed, 4, 350'000, 1);
-  begin_run();
+  BeginRun(*session_, feed);
   PushHbm(feed, 5, 10'000);
   EXPECT_EQ(feed->losses().Total().records, 13u) << "from 310 to 340 ms, too";
   const Manifest manifest = FinishTestDump(*session_);
@@ -173,9 +173,7 @@ TEST_F(DumpWriterTest, WhatTheDriverDroppedBeforeARestartIsCounted) {
 // At 10 Hz no record is missing, but what the driver dropped at 210 and 220 ms is in no sum.
 TEST_F(DumpWriterTest, WhatIsMissingInSumsIsAGap) {
   DumpFeed* feed = session_->AddFeed(FeedOfHbm(10));
-  auto epoch = std::make_shared<ChannelEpoch>();
-  epoch->hz = 100;
-  session_->SetEpoch(feed, epoch, false);
+  BeginRun(*session_, feed);
   for (uint64_t seq : {1, 2}) PushHbm(feed, seq, 10'000 + (seq - 1) * 100'000);
   for (uint64_t seq : {3, 4}) PushHbm(feed, seq, 230'000 + (seq - 3) * 100'000);
   const Manifest manifest = FinishTestDump(*session_);
@@ -191,9 +189,7 @@ TEST_F(DumpWriterTest, WhatIsMissingInSumsIsAGap) {
 // from before a loss may be written after it was counted.
 TEST_F(DumpWriterTest, WhatTheDriverDroppedNearALossOfTheQueueCountsToo) {
   DumpFeed* feed = session_->AddFeed(FeedOfHbm(100));
-  auto epoch = std::make_shared<ChannelEpoch>();
-  epoch->hz = 100;
-  session_->SetEpoch(feed, epoch, false);
+  BeginRun(*session_, feed);
   for (uint64_t seq : {1, 2, 3}) PushHbm(feed, seq, 10'000 + (seq - 1) * 100'000);
   PushHbm(feed, 4, 330'000, 1);  // without 310 and 320 ms
   feed->CountLoss(LossReason::kQueueFull, 10, 10 * sizeof(records::HbmRecord));  // block 5
@@ -217,9 +213,7 @@ TEST(DumpWriterManifestTest, ARunningDumpHasTheRatesWithTheFirstFlush) {
   std::string path;
   const std::shared_ptr<WriterSession> session = OpenTestDump(writer, &path, {0});
   DumpFeed* feed = session->AddFeed(FeedOfHbm(10));
-  auto epoch = std::make_shared<ChannelEpoch>();
-  epoch->hz = 100;
-  session->SetEpoch(feed, epoch, false);
+  BeginRun(*session, feed);
   session->EditManifest([](Manifest& manifest) { manifest.warnings.emplace_back("it runs"); });  // written at once
   BlockBuilder builder = pool.Get(sizeof(records::HbmRecord));
   const records::HbmRecord record{.timestamp = 10'000, .count = 1, .event = 0, .stack = 0};

@@ -1,6 +1,7 @@
 // Prints docs/npu-exporter.md from the table. Needs no daemon.
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -81,27 +82,9 @@ std::string LabelCell(NpuExporterLabels labels) {
 }
 
 std::string_view HowText(NpuExporterValue value) {
-  switch (value) {
-    case NpuExporterValue::kSum:
-      return ", summed";
-    case NpuExporterValue::kOne:
-      return ", its labels";
-    case NpuExporterValue::kOneIfZero:
-      return ": 1 for 0, else 0";
-    case NpuExporterValue::kIfZero:
-      return " when it is 0";
-    case NpuExporterValue::kCode:
-      return ", its codes";
-    case NpuExporterValue::kPerSecond:
-      return ", its growth";
-    case NpuExporterValue::kDecibels:
-      return " in dBm";
-    case NpuExporterValue::kCountCards:
-      return ", how many cards";
-    case NpuExporterValue::kScaled:
-      break;
-  }
-  return "";
+  constexpr std::array<std::string_view, 9> kTexts = {"", ", summed", ", its labels", ": 1 for 0, else 0", " when it is 0",
+                                                      ", its codes", ", its growth", " in dBm", ", how many cards"};
+  return kTexts[static_cast<size_t>(value)];
 }
 
 std::string SourceCell(const NpuExporterRow& row) {

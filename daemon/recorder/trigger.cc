@@ -194,19 +194,8 @@ Status ParseAdvice(Reader& reader, Trigger* trigger) {
 }  // namespace
 
 std::string_view ToString(TriggerKind kind) {
-  switch (kind) {
-    case TriggerKind::kThreshold:
-      return "threshold";
-    case TriggerKind::kErrorCode:
-      return "error_code";
-    case TriggerKind::kCrash:
-      return "crash";
-    case TriggerKind::kSlowStep:
-      return "slow_step";
-    case TriggerKind::kAdvice:
-      return "advice";
-  }
-  return "";
+  constexpr std::array<std::string_view, 5> kNames = {"threshold", "error_code", "crash", "slow_step", "advice"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 bool Holds(TriggerOp op, double left, double right) {

@@ -1,6 +1,7 @@
 #include "daemon/session/session_marks.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/bytes.h"
@@ -27,27 +28,9 @@ uint64_t Written(const std::unique_ptr<HostFileBuffer>& records) {
 }  // namespace
 
 std::string_view MarkKindName(attach::MarkKind kind) {
-  switch (kind) {
-    case attach::MarkKind::kMark:
-      return "mark";
-    case attach::MarkKind::kRangePush:
-      return "push";
-    case attach::MarkKind::kRangePop:
-      return "pop";
-    case attach::MarkKind::kStepBegin:
-      return "step_begin";
-    case attach::MarkKind::kStepEnd:
-      return "step_end";
-    case attach::MarkKind::kRangeStart:
-      return "range_start";
-    case attach::MarkKind::kRangeEnd:
-      return "range_end";
-    case attach::MarkKind::kFrame:
-      return "frame";
-    case attach::MarkKind::kStack:
-      return "stack";
-  }
-  return "mark";
+  // None is 0; the ring's reader lets no others pass.
+  constexpr std::array<std::string_view, 10> kNames = {"", "mark", "push", "pop", "step_begin", "step_end", "range_start", "range_end", "frame", "stack"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 SessionMarks::SessionMarks(std::shared_ptr<WriterSession> dump, std::vector<Device> devices,

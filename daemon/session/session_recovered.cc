@@ -175,16 +175,7 @@ void FillProcesses(const std::vector<ManifestProcess>& processes, v1::SessionSta
 }
 
 v1::Session::State StateOf(DumpState state) {
-  switch (state) {
-    case DumpState::kDone:
-      return v1::Session::STATE_DONE;
-    case DumpState::kFailed:
-      return v1::Session::STATE_FAILED;
-    case DumpState::kRunning:
-    case DumpState::kInterrupted:
-      return v1::Session::STATE_INTERRUPTED;
-  }
-  return v1::Session::STATE_INTERRUPTED;
+  return state == DumpState::kRunning ? v1::Session::STATE_INTERRUPTED : EnumOf<v1::Session::State>(ToString(state));
 }
 
 v1::Session SessionFromManifest(const Manifest& manifest, const std::string& path, uint64_t bytes) {
