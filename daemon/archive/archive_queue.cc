@@ -13,6 +13,7 @@
 #include "daemon/metrics/self_metrics.h"
 #include "daemon/session/sampling_rule.h"
 #include "dump/dump_root.h"
+#include "proto/enum_word/enum_word.h"
 
 namespace profd {
 namespace {
@@ -29,19 +30,9 @@ ArchiveSubject SubjectOf(const KeptDump& dump) {
           .uid = dump.uid, .segment = dump.segment};
 }
 
-std::string_view ReasonWord(v1::ArchiveFailed::Reason reason) {
-  switch (reason) {
-    case v1::ArchiveFailed::REASON_DENIED:
-      return "denied";
-    case v1::ArchiveFailed::REASON_REFUSED:
-      return "refused";
-    case v1::ArchiveFailed::REASON_FETCH:
-      return "fetch";
-    case v1::ArchiveFailed::REASON_UNREADABLE:
-      return "unreadable";
-    default:
-      return "unreachable";
-  }
+std::string ReasonWord(v1::ArchiveFailed::Reason reason) {
+  const std::string word = reason == v1::ArchiveFailed::REASON_UNSPECIFIED ? "" : EnumWord(reason);
+  return word.empty() ? "unreachable" : word;
 }
 
 // Another dump may be loaded nevertheless.
@@ -333,9 +324,9 @@ void ArchiveQueue::OnLoaded(const std::string& name, Entry* entry, const v1::Arc
 }
 
 void ArchiveQueue::OnFailed(Entries::iterator entry, const v1::ArchiveFailed& failed_untrusted) {
-  const std::string_view word = ReasonWord(failed_untrusted.reason());
+  const std::string word = ReasonWord(failed_untrusted.reason());
   const std::string problem = AsciiOnly(failed_untrusted.message(), kMaxProblem);
-  ++counts_.failures[std::string(word)];
+  ++counts_.failures[word];
   const int64_t now = deps_.clock.SteadyNs();
   entry->second.problem = fmt::format("{}: {}", word, problem);
   if (failed_untrusted.reason() == v1::ArchiveFailed::REASON_UNREADABLE) {
