@@ -273,42 +273,14 @@ std::string RangeText(const Option& option) {
 }
 
 std::string_view TypeName(Type type) {
-  switch (type) {
-    case Type::kSwitch:
-      return "switch";
-    case Type::kChoice:
-    case Type::kMetrics:
-      return "choice";
-    case Type::kLevel:
-      return "level";
-    case Type::kFrequency:
-      return "frequency";
-    case Type::kCycles:
-      return "cycles";
-    case Type::kSize:
-      return "size";
-    case Type::kList:
-      return "list";
-    case Type::kText:
-      return "text";
-    case Type::kPath:
-      return "path";
-  }
-  return "";
+  constexpr std::array<std::string_view, 10> kNames = {"switch", "choice", "level", "frequency", "cycles",
+                                                      "size", "list", "choice", "text", "path"};
+  return kNames[static_cast<size_t>(type)];
 }
 
 std::string_view OriginName(Origin origin) {
-  switch (origin) {
-    case Origin::kDevice:
-      return "device";
-    case Origin::kHost:
-      return "host";
-    case Origin::kApplication:
-      return "application";
-    case Origin::kClient:
-      return "client";
-  }
-  return "";
+  constexpr std::array<std::string_view, 4> kNames = {"device", "host", "application", "client"};
+  return kNames[static_cast<size_t>(origin)];
 }
 
 std::string DefaultText(const Option& option) {
