@@ -29,10 +29,9 @@ bool IsHost(const std::string& host, bool bracketed) {
 
 ListenFault FaultOfListen(const std::string& text) {
   const std::optional<HostPort> split = SplitHostPort(text);
-  if (!split || split->host.empty() || !split->port.starts_with(':')) return ListenFault::kShape;
-  // An address of IPv6 needs its brackets.
-  const bool is_plain = split->host.find_first_of("[]") == std::string_view::npos && split->port.rfind(':') == 0;
-  if (!split->bracketed && !is_plain) return ListenFault::kShape;
+  // One colon: an address of IPv6 needs its brackets.
+  if (!split || split->host.empty() || split->port.rfind(':') != 0) return ListenFault::kShape;
+  if (!split->bracketed && split->host.find_first_of("[]") != std::string_view::npos) return ListenFault::kShape;
   uint16_t port = 0;
   if (!ParseNumber(split->port.substr(1), &port)) return ListenFault::kPort;
   return IsHost(std::string(split->host), split->bracketed) ? ListenFault::kNone : ListenFault::kHost;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 
 namespace profd {
+
 std::optional<std::string> DecodePercent(std::string_view text, bool plus_is_blank) {
   std::string out;
   out.reserve(text.size());
