@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/strand.h"
+#include "daemon/rpc/accept.h"
 #include "daemon/rpc/rpc_internal.h"
 #include "daemon/rpc/tcp_listener.h"
 #include "daemon/rpc/tls_identity.h"
@@ -154,7 +155,6 @@ struct TlsServer::Impl {
   // Serves new connections with this from now on; nothing is changed where it fails.
   Status Adopt(TlsMaterial fresh);
   void Accept();
-  bool AcceptAll();
   bool Admit(UniqueFd fd, const std::string& from);
   void Watch();
   void Sweep();
@@ -204,29 +204,12 @@ bool TlsServer::Impl::Admit(UniqueFd fd, const std::string& from) {
   return true;
 }
 
-// False when there is no descriptor left to accept with.
-bool TlsServer::Impl::AcceptAll() {
-  while (!stop.load()) {
-    sockaddr_storage from{};
-    socklen_t size = sizeof from;
-    UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &size,
-                          SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) {
-      if (errno == EAGAIN) return true;
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
-      continue;  // what a connection died of before it was accepted
-    }
-    if (!Admit(std::move(fd), AddressText(from, false))) {
-      rejected.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
-  return true;
-}
-
 void TlsServer::Impl::Accept() {
   incoming->WhenReadable([this] {
-    if (AcceptAll()) return Accept();
-    // The connection keeps the listener readable.
+    const auto take = [this](UniqueFd fd, const sockaddr_storage& from) {
+      if (!Admit(std::move(fd), AddressText(from, false))) rejected.fetch_add(1, std::memory_order_relaxed);
+    };
+    if (AcceptSome(listener.get(), take)) return Accept();
     again->After(kPauseMs * kNsPerMs, [this] { Accept(); });
   });
 }

@@ -17,12 +17,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/rpc/accept.h"
 
 namespace profd {
 namespace {
 
 constexpr int kBacklog = 128;
-constexpr int kAcceptBatch = 64;
 // Before it is tried again, when there was no descriptor for a connection.
 constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 constexpr size_t kMaxGroups = 256;
@@ -144,22 +144,10 @@ void UnixListener::Watch() {
 }
 
 void UnixListener::Accept() {
-  incoming_->WhenReadable([this] { AcceptSome(); });
-}
-
-void UnixListener::AcceptSome() {
-  for (int i = 0; i < kAcceptBatch; ++i) {
-    UniqueFd fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd.valid()) {
-      take_(std::move(fd));
-    } else if (errno != EINTR && errno != ECONNABORTED) {
-      if (errno == EAGAIN) break;
-      // EMFILE and the like: the listener stays readable, so it rests for a while.
-      again_->After(kOutOfDescriptorsNs, [this] { Accept(); });
-      return;
-    }
-  }
-  Accept();
+  incoming_->WhenReadable([this] {
+    if (AcceptSome(fd_.get(), [this](UniqueFd fd, const sockaddr_storage&) { take_(std::move(fd)); })) return Accept();
+    again_->After(kOutOfDescriptorsNs, [this] { Accept(); });
+  });
 }
 
 void UnixListener::CheckPath() {

@@ -55,7 +55,6 @@ class UnixListener {
   void BindAgain();
   void Watch();
   void Accept();
-  void AcceptSome();
 
   std::string name_;
   UnixListenerOptions options_;

@@ -9,7 +9,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "daemon/rpc/accept.h"
 #include "daemon/rpc/tcp_listener.h"
 #include "daemon/web/web_connection.h"
 
@@ -29,8 +29,6 @@ using boost::system::error_code;
 
 // How long no connection is accepted when no descriptor is left.
 constexpr auto kPause = std::chrono::milliseconds(200);
-// Accepted in one go before those that are there get their turn.
-constexpr int kMaxAccepted = 32;
 
 // As one writes it: without the IPv6 clothes that an IPv4 client of a "[::]" socket wears.
 std::string ClientAddress(const sockaddr_storage& from) {
@@ -64,8 +62,6 @@ struct WebServer::Impl {
   }
 
   void Accept();
-  // False when there is no descriptor left to accept with.
-  bool AcceptWaiting();
   void Admit(UniqueFd fd, const sockaddr_storage& from);
 
   WebCore core;
@@ -80,32 +76,14 @@ struct WebServer::Impl {
 void WebServer::Impl::Accept() {
   acceptor.async_wait(tcp::acceptor::wait_read, [this](error_code error) {
     if (error == asio::error::operation_aborted) return;
-    if (AcceptWaiting()) {
-      Accept();
-      return;
-    }
+    // Not Asio's own: it makes descriptors that a program started by the daemon would inherit.
+    const auto take = [this](UniqueFd fd, const sockaddr_storage& from) { Admit(std::move(fd), from); };
+    if (AcceptSome(acceptor.native_handle(), take)) return Accept();
     pause.expires_after(kPause);
     pause.async_wait([this](error_code stopped) {
       if (!stopped) Accept();
     });
   });
-}
-
-bool WebServer::Impl::AcceptWaiting() {
-  for (int i = 0; i < kMaxAccepted; ++i) {
-    sockaddr_storage from{};
-    socklen_t size = sizeof from;
-    // Not Asio's own: it makes descriptors that a program started by the daemon would inherit.
-    UniqueFd fd(::accept4(acceptor.native_handle(), reinterpret_cast<sockaddr*>(&from), &size,
-                          SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd.valid()) {
-      Admit(std::move(fd), from);
-      continue;
-    }
-    if (errno == EAGAIN) return true;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
-  }
-  return true;
 }
 
 void WebServer::Impl::Admit(UniqueFd fd, const sockaddr_storage& from) {

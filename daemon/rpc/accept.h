@@ -1,0 +1,33 @@
+// Accepts connections, of any kind of socket.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "base/fd.h"
+
+namespace profd {
+
+// `take(fd, from)` gets those that wait, which do not block, and which no program that is started inherits; some at a time, so
+// that others get their turn. False: no descriptor is left to accept with, and the listener stays readable.
+template <class Take>
+bool AcceptSome(int listener, Take take) {
+  constexpr int kMost = 32;
+  for (int i = 0; i < kMost; ++i) {
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    UniqueFd fd(::accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.valid()) {
+      take(std::move(fd), from);
+    } else if (errno == EAGAIN) {
+      return true;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      return false;
+    }  // Otherwise: what a connection died of before it was accepted.
+  }
+  return true;
+}
+
+}  // namespace profd
