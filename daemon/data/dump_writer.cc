@@ -87,6 +87,11 @@ void DumpWriter::SetOptions(const Options& options) {
   });
 }
 
+DumpWriter::Options DumpWriter::OptionsNow() {
+  MutexLock lock(mutex_);
+  return options_;
+}
+
 void DumpWriter::Push(Item item, bool wake) {
   {
     MutexLock lock(mutex_);
@@ -106,16 +111,13 @@ std::shared_ptr<WriterSession> DumpWriter::Open(
     SessionDumpOptions options, size_t files,
     std::function<void(const Result<std::string>&)> done) {
   auto session = std::shared_ptr<WriterSession>(new WriterSession(*this));
-  {
-    MutexLock lock(mutex_);
-    session->queue_limit_ = options_.queue_bytes;
-  }
+  session->queue_limit_ = OptionsNow().queue_bytes;
   Post([this, session, files, options = std::move(options), done = std::move(done)]() mutable {
     Status ready = FindRoot();
     if (ready.ok()) ready = CheckFreeSpace();
     if (ready.ok()) ready = CheckMemory();
-    if (ready.ok()) ready = PlanFiles(files, &options);
     session->planned_files_ = files + kDumpDescriptors + 2 * options.devices.size();
+    if (ready.ok()) ready = PlanFiles(session->planned_files_, &options);
     options.clock = &clock_;
     options.sync = &sync_;
     options.sync_while_running = sync_interval_ns_ > 0;
@@ -150,7 +152,7 @@ Status DumpWriter::FindRoot() {
 }
 
 // What runs already may open all it was planned with.
-Status DumpWriter::PlanFiles(size_t files, SessionDumpOptions* options) const {
+Status DumpWriter::PlanFiles(size_t needed, SessionDumpOptions* options) const {
   struct rlimit allowed = {};
   if (::getrlimit(RLIMIT_NOFILE, &allowed) != 0) return {};
   const auto limit = static_cast<size_t>(std::min<rlim_t>(allowed.rlim_cur, 1u << 16));
@@ -160,7 +162,6 @@ Status DumpWriter::PlanFiles(size_t files, SessionDumpOptions* options) const {
     const size_t open = session->dump_->open_fds();
     taken += std::max(session->planned_files_, open) - open;
   }
-  const size_t needed = files + kDumpDescriptors + 2 * options->devices.size();
   const size_t free = limit - std::min(limit, taken);
   if (free < needed) {
     return ResourceExhausted(fmt::format(
@@ -190,11 +191,7 @@ Status DumpWriter::CheckMemory() {
 }
 
 Status DumpWriter::CheckFreeSpace() {
-  uint64_t min_free = 0;
-  {
-    MutexLock lock(mutex_);
-    min_free = options_.min_free_bytes;
-  }
+  const uint64_t min_free = OptionsNow().min_free_bytes;
   RETURN_IF_ERROR(root_.CheckWritable());
   Result<uint64_t> free = root_.FreeBytes();
   if (!free.ok()) return free.status();
@@ -230,13 +227,8 @@ Status DumpWriter::FreeDiskSpace() {
   const uint64_t since_last = written - std::exchange(written_at_free_, written);
   if (live_.empty() || !root_.CheckWritable().ok()) return space;
   const uint64_t free = free_bytes_.load(std::memory_order_relaxed);
-  uint64_t missing = 0;
-  uint64_t min_free = 0;
-  {
-    MutexLock lock(mutex_);
-    min_free = options_.min_free_bytes;
-    missing = BytesToFree(free, min_free, since_last);
-  }
+  const uint64_t min_free = OptionsNow().min_free_bytes;
+  const uint64_t missing = BytesToFree(free, min_free, since_last);
   if (missing == 0) return {};
   uint64_t freed = 0;
   while (freed < missing) {

@@ -183,12 +183,13 @@ class DumpWriter {
     BlockRef block;
     std::function<void()> task;
   };
+  Options OptionsNow();
   void Push(Item item, bool wake);
   void Run();
   void Process(Item& item);
   Status FindRoot();
-  // Descriptors for the dump and for what it may keep open besides.
-  Status PlanFiles(size_t files, SessionDumpOptions* options) const;
+  // Whether `needed` descriptors are free for the dump, and how many more it may keep open.
+  Status PlanFiles(size_t needed, SessionDumpOptions* options) const;
   static Status CheckMemory();
   // kResourceExhausted with the numbers when less than min_free_bytes is free, or the volume is read-only. Writer thread.
   Status CheckFreeSpace();
