@@ -3,30 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_executor.h"
+#include "daemon/session/testing/fake_job_directory.h"
 #include "profd/v1/profd.pb.h"
 
 namespace profd {
 namespace {
 
 using attach::MarkKind;
-
-// Keeps what the advisor watches with.
-class FakeJobs final : public JobDirectory {
- public:
-  std::vector<TrainingProcess> Processes() const override { return processes; }
-  LiveActivity FindActivity(uint64_t) const override { return {}; }
-  void LookupThreads(uint64_t, std::function<void(Result<ProcessThreads>)>) override {}
-  void Notify(uint64_t, const attach::SessionNotice&) override {}
-  void NotifyTaken(uint64_t, const attach::FilesTaken&) override {}
-  std::shared_ptr<void> Watch(JobWatcher* w) override {
-    watcher = w;
-    return std::make_shared<int>();
-  }
-  void Drain(uint64_t) override {}
-
-  std::vector<TrainingProcess> processes;
-  JobWatcher* watcher = nullptr;
-};
 
 class AdvisorTest : public ::testing::Test {
  protected:
@@ -42,8 +25,7 @@ class AdvisorTest : public ::testing::Test {
   void Attach(int rank, uint32_t uid, const std::string& job) {
     TrainingProcess process{.pid = 100 + rank, .uid = uid, .job_id = job, .rank = rank, .devices = {rank},
                             .attach_id = static_cast<uint64_t>(rank) + 1};
-    jobs_.processes.push_back(process);
-    if (jobs_.watcher != nullptr) jobs_.watcher->OnAttached(process);
+    jobs_.Attach(process);
   }
   // Seconds of ten steps each, of all processes.
   void Run(int seconds) {
@@ -51,9 +33,7 @@ class AdvisorTest : public ::testing::Test {
       for (int i = 0; i < 10; ++i) {
         ++step_;
         for (const TrainingProcess& process : jobs_.processes) {
-          const Mark mark{clock_.MonotonicRawNs(), step_, 1, MarkKind::kStepBegin, ""};
-          MarkBatch batch{.pid = process.pid, .marks = std::span(&mark, 1)};
-          jobs_.watcher->OnMarks(batch);
+          jobs_.Hand(process.attach_id, {clock_.MonotonicRawNs(), step_, 1, MarkKind::kStepBegin, ""}, "", 0);
         }
         clock_.Advance(100 * kNsPerMs);
       }
@@ -79,7 +59,7 @@ class AdvisorTest : public ::testing::Test {
   ManualExecutor time_{clock_};
   Strand control_{time_.executor()};
   MetricStore store_;
-  FakeJobs jobs_;
+  profd::testing::FakeJobDirectory jobs_;
   pid_t stopped_ = 0;
   std::unique_ptr<Advisor> advisor_;
   std::vector<AdviceChange> changes_;
@@ -131,14 +111,14 @@ TEST_F(AdvisorTest, WatchersAreCalledForEachChangeUntilTheyGo) {
 TEST_F(AdvisorTest, AnEndedJobIsForgotten) {
   Run(10);
   Stand(10);
-  for (const TrainingProcess& process : std::exchange(jobs_.processes, {})) jobs_.watcher->OnDetached(process, true);
+  for (const uint64_t attach_id : {1, 2}) jobs_.Detach(attach_id);
   Stand(1);
   ASSERT_EQ(changes_.size(), 2u);
   EXPECT_FALSE(changes_[1].raised);
   EXPECT_EQ(Ask(User(1000), true).ranks_size(), 0);
 }
 
-TEST_F(AdvisorTest, DoesNotEmptyTheRingsMoreOften) { EXPECT_FALSE(jobs_.watcher->Hurries()); }
+TEST_F(AdvisorTest, DoesNotEmptyTheRingsMoreOften) { EXPECT_FALSE(jobs_.hurries()); }
 
 TEST(AdviceLimitsTest, WrongOneIsRefused) {
   EXPECT_FALSE(ParseAdviceLimits({"hang.least=5"}).ok());

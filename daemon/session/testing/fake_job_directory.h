@@ -104,6 +104,9 @@ class FakeJobDirectory final : public JobDirectory {
   const std::vector<Sent>& sent() const { return sent_; }
   const std::vector<std::pair<uint64_t, attach::FilesTaken>>& taken() const { return taken_; }
   size_t watchers() const { return watchers_.size(); }
+  bool hurries() const {
+    return std::ranges::any_of(watchers_, [](const auto& each) { return each.second->Hurries(); });
+  }
 
   std::vector<TrainingProcess> processes;
 
