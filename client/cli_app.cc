@@ -145,7 +145,7 @@ void AddSessionCommands(CLI::App* app, Parsed* p) {
   CLI::App* watch = AddCommand(app, "watch", "Follow a session until it ends, or Ctrl-C",
                                "  $ profctl watch 71bd0e29b475\n"
                                "  $ profctl watch 71bd0e29b475 --interval 200ms --json\n");
-  watch->add_option("ID", p->watch.id, "Session id")->required()->type_name(" ");
+  AddValue(watch, "ID", p->watch.id, "Session id", " ")->required();
   AddValue(watch, "--interval", p->watch.interval, "Longest time between updates", "DURATION");
 }
 
@@ -179,7 +179,7 @@ void AddKeepCommands(CLI::App* app, Parsed* p) {
   CLI::App* pin = AddCommand(app, "pin", "Protect dumps from removal by retention",
                              "  $ profctl pin 71bd0e29b475\n"
                              "  $ profctl pin PROF_000001_20260101000000000_ABCDEFGHIJKLMNOP\n");
-  pin->add_option("ID", p->pin_ids, "Session ids, or names of dumps")->required()->type_name(" ");
+  AddValue(pin, "ID", p->pin_ids, "Session ids, or names of dumps", " ")->required();
   CLI::App* unpin = AddCommand(app, "unpin", "Unpin dumps: retention may remove them again",
                                "  $ profctl unpin 71bd0e29b475\n");
   AddValue(unpin, "ID", p->pin_ids, "Session ids, or names of dumps", " ")->required();
@@ -269,7 +269,7 @@ void AddRunCommand(CLI::App* app, Parsed* p) {
                  "  $ source <(profctl completion bash)\n"
                  "  $ profctl completion zsh > ~/.zfunc/_profctl\n"
                  "  $ profctl completion fish > ~/.config/fish/completions/profctl.fish\n");
-  completion->add_option("SHELL", p->completion_shell, "bash, zsh or fish")->required()->type_name(" ");
+  AddValue(completion, "SHELL", p->completion_shell, "bash, zsh or fish", " ")->required();
 }
 
 // Commands on directories; they need no profd.
@@ -281,7 +281,7 @@ void AddDumpDirectoryCommands(CLI::App* app, Parsed* p) {
       "  $ profctl verify --json DUMP | jq '.dumps[].problems'\n"
       "Reads the directories; needs no daemon. Exit code: 0 if every dump is valid, 5 if not,\n"
       "4 when a directory is not a dump.\n");
-  verify->add_option("DUMP", p->verify.dumps, "Directories of dumps")->required()->type_name(" ");
+  AddValue(verify, "DUMP", p->verify.dumps, "Directories of dumps", " ")->required();
   verify->add_flag("--quiet", p->verify.quiet, "Only problems");
   verify->add_flag("--verbose", p->verify.verbose, "One row per file");
 }

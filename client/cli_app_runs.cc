@@ -129,18 +129,18 @@ void AddTuneCommand(CLI::App* app, TuneCommand* t) {
                       "Exit code: 0 if tuning would start, 3 if not.\n"), t);
   CLI::App* show = action("show", "Tables of tuning results; needs no daemon", TuneCommand::Action::kShow,
                           "  $ profctl tune show .\n  $ profctl tune show --csv aoe_result_*.json > tuned.csv\n");
-  show->add_option("FILE", t->results, "Result files, or folders with them")->required()->type_name(" ");
+  AddValue(show, "FILE", t->results, "Result files, or folders with them", " ")->required();
   show->add_flag("--csv", t->csv, "CSV: a line for each operator and subgraph");
   CLI::App* verify = action("verify", "Whether promised gains are seen in profiles; needs no daemon", TuneCommand::Action::kVerify,
                             "  $ profctl tune verify --before run1 --after run2 aoe_result_opat_*.json\n"
                             "Exit code: 7 if a promised gain is not seen, 4 if nothing could be compared.\n");
   AddValue(verify, "RESULT", t->results, "Result files, or folders with them (those in the runs)", " ");
-  verify->add_option("--before", t->before, "A run before tuning, as for profctl analyze")->required()->type_name("RUN");
-  verify->add_option("--after", t->after, "One with the tuned bank")->required()->type_name("RUN");
+  AddValue(verify, "--before", t->before, "A run before tuning, as for profctl analyze", "RUN")->required();
+  AddValue(verify, "--after", t->after, "One with the tuned bank", "RUN")->required();
   action("leases", "Devices that are kept for tuning on this node", TuneCommand::Action::kLeases, "  $ profctl tune leases\n");
   CLI::App* release = action("release", "End a lease of your own before its process does", TuneCommand::Action::kRelease,
                              "  $ profctl tune release t71bd0e29b475\n");
-  release->add_option("LEASE", t->lease, "As profctl tune leases prints it")->required()->type_name(" ");
+  AddValue(release, "LEASE", t->lease, "As profctl tune leases prints it", " ")->required();
 }
 
 }  // namespace

@@ -10,19 +10,11 @@
 namespace profd::client {
 namespace {
 
+// The contract's number, except that what is not known is next to ok.
 int RankOf(v1::Health::Verdict verdict) {
-  switch (verdict) {
-    case v1::Health::VERDICT_OK:
-      return 0;
-    case v1::Health::VERDICT_DEGRADED:
-      return 2;
-    case v1::Health::VERDICT_FAULTY:
-      return 3;
-    case v1::Health::VERDICT_DOWN:
-      return 4;
-    default:
-      return 1;
-  }
+  if (verdict == v1::Health::VERDICT_OK) return 0;
+  const bool known = verdict >= v1::Health::VERDICT_DEGRADED && verdict <= v1::Health::VERDICT_DOWN;
+  return known ? static_cast<int>(verdict) : 1;
 }
 
 }  // namespace
