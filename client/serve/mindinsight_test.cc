@@ -19,22 +19,17 @@ class MindInsightTest : public ::testing::Test {
   MindInsightTest() { run_.ranks.push_back(std::make_unique<analysis::Rank>()); }
   analysis::Rank& rank() { return *run_.ranks.front(); }
 
-  Json Ask(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
-    WebRequest request;
-    request.method = body.empty() ? "GET" : "POST";
-    request.query = query;
-    request.body = body;
-    const auto answer = AnswerAsMindInsight(path, request, run_);
-    EXPECT_TRUE(answer.has_value());
-    return answer ? Json::parse(answer->body) : Json();
-  }
-
   WebAnswer AnswerOf(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
     WebRequest request;
     request.method = body.empty() ? "GET" : "POST";
     request.query = query;
     request.body = body;
-    return AnswerAsMindInsight(path, request, run_).value_or(WebAnswer{});
+    auto answer = AnswerAsMindInsight(path, request, run_);
+    EXPECT_TRUE(answer.has_value()) << path;
+    return std::move(answer).value_or(WebAnswer{});
+  }
+  Json Ask(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
+    return Json::parse(AnswerOf(path, query, body).body, nullptr, false);
   }
   int StatusOf(std::string_view path, const std::map<std::string, std::string>& query, const std::string& body = "") {
     return AnswerOf(path, query, body).status;

@@ -117,21 +117,22 @@ TEST_F(ResultDirectoryTest, LeftoversOfTheDeadAreRemoved) {
   const std::string outside = base_ + "/outside";
   fs::create_directory(outside);
   std::ofstream(outside + "/kept") << "x";
-  auto leave = [this](const std::string& name, int64_t age_s = 3600) {
+  const auto age = [](const std::string& path, int64_t age_s = 3600) {
+    const timespec then{::time(nullptr) - age_s, 0};
+    const timespec times[2] = {then, then};
+    EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  };
+  const auto leave = [&](const std::string& name, int64_t age_s = 3600) {
     const std::string path = base_ + "/" + name;
     fs::create_directories(path + "/PROF_1/host/data");
     std::ofstream(path + "/PROF_1/host/data/x") << "x";
     ::chmod(path.c_str(), 0700);
-    const timespec then{::time(nullptr) - age_s, 0};
-    const timespec times[2] = {then, then};
-    EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    age(path, age_s);
     return path;
   };
   const std::string left = leave("profd-s-" + dead);
   fs::create_directory_symlink(outside, left + "/PROF_1/link");
-  const timespec old{::time(nullptr) - 3600, 0};
-  const timespec times[2] = {old, old};
-  ASSERT_EQ(::utimensat(AT_FDCWD, left.c_str(), times, 0), 0);
+  age(left);
   const std::string second = leave("profd-s-" + dead + "-1");
   const std::string alive = leave("profd-s-" + std::to_string(::getpid()) + "-7");
   const std::string fresh = leave("profd-t-" + dead, 0);
@@ -140,7 +141,7 @@ TEST_F(ResultDirectoryTest, LeftoversOfTheDeadAreRemoved) {
   ::chmod(open.c_str(), 0755);
   const std::string notes = leave("profd-x-" + dead);
   std::ofstream(notes + "/notes") << "x";
-  ASSERT_EQ(::utimensat(AT_FDCWD, notes.c_str(), times, 0), 0);
+  age(notes);
   const std::string held = leave("profd-v-" + dead);
   const int lock = ::open(held.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(::flock(lock, LOCK_SH), 0);
