@@ -5,38 +5,13 @@
 #include <vector>
 
 #include "client/cli_message.h"
-#include "client/dump_sink.h"
+#include "client/commands/fetch.h"
 #include "client/parse.h"
 #include "client/render.h"
 #include "client/session_view.h"
 #include "client/signals.h"
 
 namespace profd::client {
-namespace {
-
-// Where the dump was put on the caller's side.
-Result<std::string> Fetch(const Context& context, const std::string& id, const std::string& out) {
-  SignalWatch signals;
-  DumpSink sink(out);
-  v1::FetchDumpRequest request;
-  request.set_session_id(id);
-  Status written;
-  Status status;
-  {
-    Progress progress(context, "fetching", signals.go_on());
-    status = context.api.FetchDump(request, [&](const v1::DumpChunk& chunk) {
-      written = sink.Write(chunk);
-      return written.ok();
-    });
-  }
-  if (!written.ok()) status = written;
-  if (status.ok()) status = sink.Finish();
-  if (status.ok()) return sink.path();
-  sink.Discard();
-  return status.Annotate("the dump is on the node, but the fetch is incomplete");
-}
-
-}  // namespace
 
 v1::DumpRecorderRequest BuildDumpRequest(const DumpOptions& options,
                                          std::vector<std::string>* problems) {
@@ -60,11 +35,13 @@ int RunDump(const Context& context, const DumpOptions& options) {
   if (!session.ok()) return Fail(context, session.status(), NamesOf(options));
   std::string fetched;
   if (options.out) {
-    Result<std::string> path = Fetch(context, session->session_id(), *options.out);
-    if (!path.ok()) {
+    SignalWatch signals;
+    const FetchResult result = FetchInto(context, session->session_id(), *options.out, /*keep=*/false, signals.go_on());
+    if (!result.status.ok()) {
       // The dump exists: its session is the answer.
       Json errors = Json::array();
-      const int code = FailOne(context, path.status(), Json::object(), &errors, kExitPartial);
+      const Status status = result.status.Annotate("the dump is on the node, but the fetch is incomplete");
+      const int code = FailOne(context, status, Json::object(), &errors, kExitPartial);
       context.io.err << fmt::format("profctl: `profctl fetch {}` fetches the dump\n", Printable(session->session_id())) << std::flush;
       if (!context.json) return code;
       Json json = ToJson(*session);
@@ -72,7 +49,7 @@ int RunDump(const Context& context, const DumpOptions& options) {
       PrintJson(context, json);
       return code;
     }
-    fetched = *path;
+    fetched = result.path;
   }
   if (context.json) {
     Json json = ToJson(*session);
