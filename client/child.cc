@@ -128,8 +128,9 @@ bool HeldChild::Ended(int* exit_code) {
   return true;
 }
 
-void HeldChild::Signal(int signal) {
-  if (pid_ > 0) kill(pid_, signal);
+void HeldChild::Forward(const siginfo_t& info) {
+  const bool for_it = info.si_signo != 0 && info.si_signo != SIGCHLD && info.si_code <= 0;
+  if (for_it && pid_ > 0) kill(pid_, info.si_signo);
 }
 
 }  // namespace profd::client

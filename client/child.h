@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <csignal>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,10 @@ inline constexpr int kExitKilledBase = 128;
 // The file `name` stands for: itself when it has a slash, otherwise the first executable on
 // `search_path`. kNotFound, or kPermissionDenied when there is one that may not be run.
 Result<std::string> FindProgram(const std::string& name, const std::string& search_path);
+inline int ExitWithoutProgram(const Status& why) { return why.code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable; }
+
+// Those of a command that are handed on to it, and its end.
+inline constexpr std::initializer_list<int> kCommandSignals = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 class HeldChild {
  public:
@@ -48,7 +53,8 @@ class HeldChild {
   void Release();
   // True, and the exit code (128+signal when killed), once the child has ended.
   bool Ended(int* exit_code);
-  void Signal(int signal);
+  // Hands a signal on. The terminal's own (Ctrl-C) went to all of the foreground group, and SIGCHLD is about the child.
+  void Forward(const siginfo_t& info);
 
  private:
   HeldChild(pid_t pid, UniqueFd barrier) : pid_(pid), barrier_(std::move(barrier)) {}

@@ -23,20 +23,10 @@
 namespace profd::client {
 namespace {
 
-// Called for every signal but SIGCHLD that arrives while the command runs.
-void Forward(const siginfo_t& info, HeldChild* child) {
-  // The terminal's own (Ctrl-C) went to the complete foreground group: the command has it already.
-  bool from_kernel = info.si_code > 0;
-  if (!from_kernel) child->Signal(info.si_signo);
-}
-
 int WaitForCommand(SignalWatch* signals, HeldChild* child) {
   int exit_code = 0;
-  for (;;) {
-    if (child->Ended(&exit_code)) return exit_code;
-    siginfo_t info = signals->Wait();
-    if (info.si_signo != 0 && info.si_signo != SIGCHLD) Forward(info, child);
-  }
+  while (!child->Ended(&exit_code)) child->Forward(signals->Wait());
+  return exit_code;
 }
 
 void ReportStart(const Context& context, const v1::Session& session, int exit_code, bool verbose) {
@@ -219,16 +209,13 @@ int RunRun(const Context& context, const RunOptions& options) {
   Context quiet = context;
   quiet.json = false;
   auto program = FindProgram(options.command.front(), options.search_path);
-  if (!program.ok()) {
-    (void)Fail(quiet, program.status());
-    return program.status().code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable;
-  }
+  if (!program.ok()) return Fail(quiet, program.status(), ExitWithoutProgram(program.status()));
   if (Status output = CheckOutput(request); !output.ok()) {
     if (!options.anyway) return Fail(quiet, output);
     Warn(context, output.message() + ": the dump will stay on the node");
   }
   // Before the fork, so that no signal is lost between the child's birth and the first wait.
-  SignalWatch signals({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
+  SignalWatch signals(kCommandSignals);
   HeldChild::Plan plan{.program = *program,
                        .argv = options.command,
                        .environment = EnvironmentOf(options, request),

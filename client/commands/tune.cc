@@ -131,12 +131,7 @@ class TuneRun {
     int code = 0;
     for (;;) {
       PassOutput(kPollMs);
-      while (true) {
-        const siginfo_t info = signals_.Wait(0);
-        if (info.si_signo == 0) break;
-        // The terminal's own (Ctrl-C) went to all of the foreground group.
-        if (info.si_signo != SIGCHLD && info.si_code <= 0) child->Signal(info.si_signo);
-      }
+      for (siginfo_t info = signals_.Wait(0); info.si_signo != 0; info = signals_.Wait(0)) child->Forward(info);
       if (child->Ended(&code)) break;
       ShowProgress();
     }
@@ -291,14 +286,11 @@ int RunTune(const Context& context, const TuneCommand& command) {
   std::string program;
   if (!only_check) {
     const Result<std::string> found = FindProgram(command.command.front(), command.surroundings.search_path);
-    if (!found.ok()) {
-      (void)Fail(quiet, found.status());
-      return found.status().code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable;
-    }
+    if (!found.ok()) return Fail(quiet, found.status(), ExitWithoutProgram(found.status()));
     program = *found;
   }
   // Before the connection's threads: what they do not block would end the process.
-  SignalWatch signals({SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2});
+  SignalWatch signals(kCommandSignals);
   TuneFacts facts;
   GatherMachine(request, command.surroundings, &facts);
   GatherNode(context, request, &facts);
