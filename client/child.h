@@ -22,10 +22,13 @@ inline constexpr int kExitKilledBase = 128;
 // The file `name` stands for: itself when it has a slash, otherwise the first executable on
 // `search_path`. kNotFound, or kPermissionDenied when there is one that may not be run.
 Result<std::string> FindProgram(const std::string& name, const std::string& search_path);
-inline int ExitWithoutProgram(const Status& why) { return why.code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable; }
+inline int ExitWithoutProgram(const Status& why) {
+  return why.code() == StatusCode::kNotFound ? kExitNoCommand : kExitNotExecutable;
+}
 
 // Those of a command that are handed on to it, and its end.
-inline constexpr std::initializer_list<int> kCommandSignals = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+inline constexpr std::initializer_list<int> kCommandSignals = {SIGCHLD, SIGINT,  SIGTERM, SIGHUP,
+                                                               SIGQUIT, SIGUSR1, SIGUSR2};
 
 class HeldChild {
  public:

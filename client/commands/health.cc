@@ -136,8 +136,12 @@ int ReportFaults(const Context& context, const HealthOptions&, const v1::Node& n
 
 }  // namespace
 
-int RunHealth(const Context& context, const HealthOptions& options) { return Run(context, "health", options, ReportHealth); }
+int RunHealth(const Context& context, const HealthOptions& options) {
+  return Run(context, "health", options, ReportHealth);
+}
 
-int RunFaults(const Context& context, const HealthOptions& options) { return Run(context, "faults", options, ReportFaults); }
+int RunFaults(const Context& context, const HealthOptions& options) {
+  return Run(context, "faults", options, ReportFaults);
+}
 
 }  // namespace profd::client
