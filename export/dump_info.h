@@ -97,6 +97,7 @@ struct DumpInfo {
   std::vector<Problem> problems;
   uint64_t bytes = 0;  // of the data files
 
+  const std::string& NodeName() const { return hostname.empty() ? name : hostname; }
   const Place* Find(Place::Kind kind, int device) const;
   // Of which the dump's clock is: the host, or the first device there is. Null: neither.
   const Place* ClockPlace() const;

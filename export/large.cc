@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/mutex.h"
+#include "export/spool.h"
 
 namespace profd::exporting {
 namespace {
@@ -119,18 +120,9 @@ class Spill {
 
   // In a file of its own.
   bool MapNew(char* memory, size_t bytes) REQUIRES(mutex_) {
-    const UniqueFd fd = OpenUnnamed();
+    const UniqueFd fd = OpenUnnamed(*dir_);
     if (!fd.valid() || ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)) != 0) return false;
     return ::mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) != MAP_FAILED;
-  }
-
-  UniqueFd OpenUnnamed() REQUIRES(mutex_) {
-    UniqueFd fd(::open(dir_->c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    if (fd.valid()) return fd;
-    std::string path = *dir_ + "/.profd-XXXXXX";
-    fd.Reset(::mkostemp(path.data(), O_CLOEXEC));
-    if (fd.valid()) ::unlink(path.c_str());
-    return fd;
   }
 
   Mutex mutex_;

@@ -12,21 +12,22 @@ namespace {
 
 constexpr size_t kCopyBuffer = 256 * 1024;
 
-// No O_TMPFILE there: a named one, unlinked at once.
-int OpenUnlinked(const std::string& dir) {
-  std::string path = dir + "/.spool-XXXXXX";
-  int fd = ::mkostemp(path.data(), O_CLOEXEC);
-  if (fd >= 0) ::unlink(path.c_str());
+}  // namespace
+
+UniqueFd OpenUnnamed(const std::string& dir) {
+  UniqueFd fd(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd.valid()) return fd;
+  // No O_TMPFILE there: a named one, unlinked at once.
+  std::string path = dir + "/.profd-XXXXXX";
+  fd.Reset(::mkostemp(path.data(), O_CLOEXEC));
+  if (fd.valid()) ::unlink(path.c_str());
   return fd;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Spool>> Spool::Create(const std::string& dir) {
-  int fd = ::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd < 0) fd = OpenUnlinked(dir);
-  if (fd < 0) return Status::FromErrno(errno, "making a temporary file in " + dir);
-  return std::unique_ptr<Spool>(new Spool(UniqueFd(fd)));
+  UniqueFd fd = OpenUnnamed(dir);
+  if (!fd.valid()) return Status::FromErrno(errno, "making a temporary file in " + dir);
+  return std::unique_ptr<Spool>(new Spool(std::move(fd)));
 }
 
 Result<uint64_t> Spool::Append(std::span<const std::byte> bytes) {

@@ -15,6 +15,9 @@
 
 namespace profd::exporting {
 
+// In `dir`, gone with the descriptor. Not valid: errno says why.
+UniqueFd OpenUnnamed(const std::string& dir);
+
 class Spool {
  public:
   // In `dir`, so that it is on the file system of the results; gone with the descriptor.

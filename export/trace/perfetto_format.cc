@@ -288,8 +288,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     std::string whose;
     if (std::optional<int> rank = dump().RankOf(device)) whose = fmt::format("rank {}", *rank);
     if (shared_.plan.dumps.size() > 1) {
-      const std::string& node = dump().hostname.empty() ? dump().name : dump().hostname;
-      whose = node + (whose.empty() ? "" : ", " + whose);
+      whose = dump().NodeName() + (whose.empty() ? "" : ", " + whose);
     }
     if (!whose.empty()) name += fmt::format(" ({})", whose);
     // The host behind the NPUs.
@@ -306,9 +305,7 @@ class PerfettoSink final : public FormatSink, public LayerSink, private NestedLa
     last_pid_ = event.pid;
     last_rank_ = event.rank;
     std::string name = dump().ProcessName(event.pid, event.rank);
-    if (shared_.plan.dumps.size() > 1) {
-      name += fmt::format(" ({})", dump().hostname.empty() ? dump().name : dump().hostname);
-    }
+    if (shared_.plan.dumps.size() > 1) name += fmt::format(" ({})", dump().NodeName());
     const int rank = event.rank ? *event.rank : dump().RankOf(-1).value_or(INT32_MAX);
     const uint32_t order = std::min(static_cast<uint32_t>(rank), kDeviceProcesses - 1);
     return last_marked_ = ProcessTrack(name, 0, order);

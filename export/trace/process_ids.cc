@@ -47,7 +47,7 @@ std::string ProcessIds::Label(size_t dump, int device) const {
   if (dumps_.size() < 2) return label;
   const DumpInfo& info = *dumps_[dump];
   label += ' ';
-  label += info.hostname.empty() ? info.name : info.hostname;
+  label += info.NodeName();
   if (std::optional<int> rank = info.RankOf(device)) label += fmt::format(" rank {}", *rank);
   return label;
 }
