@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "analysis/store/tables.h"
 
 namespace profd::analysis {
@@ -59,49 +57,30 @@ RowText& RowText::Uint(uint64_t value) {
 
 RowText& RowText::Float(double value) {
   Begin();
-  // What is not finite is not a value; views would not show it either.
-  fmt::format_to(std::back_inserter(out_), "{}", std::isfinite(value) ? value : 0.0);
+  AddFloat(value);
   return *this;
 }
 
-RowText& RowText::FloatOrNull(const std::optional<double>& value) {
-  if (value && std::isfinite(*value)) return Float(*value);
+RowText& RowText::Null() {
   Begin();
   out_ += "\\N";
   return *this;
 }
 
-RowText& RowText::IntOrNull(const std::optional<int64_t>& value) {
-  if (value) return Int(*value);
-  Begin();
-  out_ += "\\N";
-  return *this;
-}
+// What is not finite is not a value; views would not show it either.
+void RowText::AddFloat(double value) { fmt::format_to(std::back_inserter(out_), "{}", std::isfinite(value) ? value : 0.0); }
 
 RowText& RowText::Texts(const std::vector<std::string>& values) {
-  Begin();
-  out_ += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    out_ += i > 0 ? ",'" : "'";
-    Escape(values[i], '\'', &out_);
+  return List(values, [this](const std::string& value) {
     out_ += '\'';
-  }
-  out_ += ']';
-  return *this;
+    Escape(value, '\'', &out_);
+    out_ += '\'';
+  });
 }
 
 RowText& RowText::Floats(const std::vector<double>& values) {
-  Begin();
-  out_ += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out_ += ',';
-    fmt::format_to(std::back_inserter(out_), "{}", std::isfinite(values[i]) ? values[i] : 0.0);
-  }
-  out_ += ']';
-  return *this;
+  return List(values, [this](double value) { AddFloat(value); });
 }
-
-void RowText::End() { out_ += '\n'; }
 
 RowBlocks::RowBlocks(const RowHead& head, Send send) : send_(std::move(send)) {
   RowText(&head_).Text(head.run).Int(head.rank).Uint(head.load);

@@ -1,6 +1,7 @@
 // A rank as rows of the tables, in blocks: TabSeparated, as every release of the server reads it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,25 +27,32 @@ class RowText {
   RowText& Int(int64_t value);
   RowText& Uint(uint64_t value);
   RowText& Float(double value);
-  RowText& FloatOrNull(const std::optional<double>& value);
-  RowText& IntOrNull(const std::optional<int64_t>& value);
+  RowText& FloatOrNull(const std::optional<double>& value) { return value && std::isfinite(*value) ? Float(*value) : Null(); }
+  RowText& IntOrNull(const std::optional<int64_t>& value) { return value ? Int(*value) : Null(); }
   RowText& Texts(const std::vector<std::string>& values);
   RowText& Floats(const std::vector<double>& values);
   template <class T>
   RowText& Ints(const std::vector<T>& values) {
+    return List(values, [this](T value) { out_ += std::to_string(value); });
+  }
+  void End() { out_ += '\n'; }
+
+ private:
+  void Begin();
+  RowText& Null();
+  void AddFloat(double value);
+  template <class T, class Add>
+  RowText& List(const std::vector<T>& values, const Add& add) {
     Begin();
     out_ += '[';
     for (size_t i = 0; i < values.size(); ++i) {
       if (i > 0) out_ += ',';
-      out_ += std::to_string(values[i]);
+      add(values[i]);
     }
     out_ += ']';
     return *this;
   }
-  void End();
 
- private:
-  void Begin();
   std::string& out_;
   bool first_ = true;
 };
