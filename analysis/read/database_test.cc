@@ -33,11 +33,14 @@ class DatabaseTest : public ::testing::Test {
   void Add(const std::string& sql) { Run("ascend_pytorch_profiler_0.db", sql); }
 
   const Rank& Read() {
+    const Rank& rank = ReadWithProblems();
+    for (const Problem& each : problems_) ADD_FAILURE() << each.where << ": " << each.what;
+    return rank;
+  }
+  const Rank& ReadWithProblems() {
     ranks_.clear();
     problems_.clear();
-    const ReadContext context{.problems = &problems_};
-    EXPECT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).ok());
-    for (const Problem& each : problems_) ADD_FAILURE() << each.where << ": " << each.what;
+    EXPECT_TRUE(ReadDatabase(file_, {.problems = &problems_}, &ranks_).ok());
     return *ranks_.at(0);
   }
 
@@ -63,6 +66,7 @@ class DatabaseTest : public ::testing::Test {
 
   TempDir dir_;
   const fs::path folder_ = dir_.path();
+  const fs::path file_ = folder_ / "ascend_pytorch_profiler_0.db";
   Ranks ranks_;
   std::vector<Problem> problems_;
 };
@@ -71,8 +75,7 @@ using Texts = std::vector<std::string>;
 
 TEST_F(DatabaseTest, OneWithoutDevicesIsNoRun) {
   Add("DELETE FROM RANK_DEVICE_MAP");
-  const ReadContext context{.problems = &problems_};
-  EXPECT_EQ(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).message(),
+  EXPECT_EQ(ReadDatabase(file_, {.problems = &problems_}, &ranks_).message(),
             "no table of a device (RANK_DEVICE_MAP, TASK, HBM, AICORE_FREQ, NPU_MEM, NPU_INFO) has a row");
 }
 
@@ -87,8 +90,7 @@ TEST_F(DatabaseTest, DevicesAreThoseOfTheNodeWhereNoneHasTasks) {
 
 TEST_F(DatabaseTest, AnEmptyFileBesideItIsReported) {
   std::ofstream{folder_ / "analysis.db"};
-  const ReadContext context{.problems = &problems_};
-  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).ok());
+  ReadWithProblems();
   ASSERT_EQ(problems_.size(), 1u);
   EXPECT_EQ(problems_[0].where, (folder_ / "analysis.db").string());
   EXPECT_EQ(problems_[0].what, "the file is empty");
@@ -225,13 +227,9 @@ TEST_F(DatabaseTest, ValuesThatAreNoNumbersAreLeftOut) {
       "CREATE TABLE OP_MEMORY (name, size, allocationTime, releaseTime, deviceId); INSERT INTO OP_MEMORY VALUES (3, 'x', 1, 2, 0), (3, 2048, 1, NULL, 0);"
       "CREATE TABLE MEMORY_RECORD (component, timestamp, totalAllocated, totalReserved, totalActive, deviceId);"
       "INSERT INTO MEMORY_RECORD VALUES (3, 5, 1048576, 'x', NULL, 0);");
-  const ReadContext context{.problems = &problems_};
-  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", context, &ranks_).ok());
-  Texts texts;
-  for (const Problem& each : problems_) texts.push_back(each.what);
-  EXPECT_EQ(texts, (Texts{"AICORE_FREQ: 1 value makes no sense: left out", "MEMORY_RECORD: 1 value makes no sense: left out",
-                          "OP_MEMORY: 1 value makes no sense: left out", "TASK_PMU_INFO: 3 values make no sense: left out"}));
-  const Rank& rank = *ranks_.at(0);
+  const Rank& rank = ReadWithProblems();
+  EXPECT_EQ(TextsOf(problems_), (Texts{"AICORE_FREQ: 1 value makes no sense: left out", "MEMORY_RECORD: 1 value makes no sense: left out",
+                                       "OP_MEMORY: 1 value makes no sense: left out", "TASK_PMU_INFO: 3 values make no sense: left out"}));
   ASSERT_EQ(rank.operators.size(), 1u);
   EXPECT_EQ(rank.operators[0].counted_ns, 300) << "the first task has no ratio";
   ASSERT_EQ(rank.ratio_names, (Texts{"aic_mac"}));
@@ -250,12 +248,10 @@ TEST_F(DatabaseTest, ValuesThatAreNoNumbersAreLeftOut) {
 TEST_F(DatabaseTest, AnalysedValuesThatAreNoNumbersAreAProblem) {
   Analyse("('hcom_send__1_0_1', '9', 'step1', 10)", "('hcom_send__1_0_1', '9', 'step1', 'x'), ('hcom_send__1_0_1', '9', 'step1', 7)");
   Run("analysis.db", "UPDATE CommAnalyzerTime SET elapse_time = '2.5', wait_time = 'abc', idle_time = NULL");
-  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", {.problems = &problems_}, &ranks_).ok());
-  Texts texts;
-  for (const Problem& each : problems_) texts.push_back(each.what);
-  EXPECT_EQ(texts, (Texts{"CommAnalyzerBandwidth: 1 value makes no sense: left out", "CommAnalyzerTime: 1 value makes no sense: left out"}));
-  EXPECT_EQ(ranks_.at(0)->collectives.at(0).elapse_ms, 2.5);
-  EXPECT_EQ(ranks_[0]->collectives[0].parts->wait_ms, 0);
+  const Rank& rank = ReadWithProblems();
+  EXPECT_EQ(TextsOf(problems_), (Texts{"CommAnalyzerBandwidth: 1 value makes no sense: left out", "CommAnalyzerTime: 1 value makes no sense: left out"}));
+  EXPECT_EQ(rank.collectives.at(0).elapse_ms, 2.5);
+  EXPECT_EQ(rank.collectives[0].parts->wait_ms, 0);
 }
 
 TEST_F(DatabaseTest, TheOnlyOperationOfANameIsItAtAnyTime) {
@@ -363,16 +359,11 @@ TEST_F(DatabaseTest, RowsWithoutAnEndAreAProblem) {
       "INSERT INTO TASK_PMU_INFO VALUES (2, 20, 0.5), (3, 20, 0.5), (4, 20, 0.5), (5, 20, 0.5);"
       "CREATE TABLE COMMUNICATION_OP (opName, startNs, endNs, connectionId, groupName, opId, opType); INSERT INTO COMMUNICATION_OP VALUES (0, 10, NULL, 1, 1, 1, 2);"
       "CREATE TABLE PYTORCH_API (startNs, endNs, globalTid, connectionId, name); INSERT INTO PYTORCH_API VALUES ('9', '10', 7, NULL, 3);");
-  const ReadContext context{.problems = &problems_};
-  const fs::path file = folder_ / "ascend_pytorch_profiler_0.db";
-  ASSERT_TRUE(ReadDatabase(file, context, &ranks_).ok());
-  Texts texts;
-  for (const Problem& each : problems_) {
-    EXPECT_EQ(each.where, file.string());
-    texts.push_back(each.what);
-  }
-  EXPECT_EQ(texts, (Texts{"STEP_TIME: 1 row has no end, or one before its start: left out", "TASK: 4 rows have no end, or one before their start: left out",
-                          "COMMUNICATION_OP: 1 row has no end, or one before its start: left out"}));
+  ReadWithProblems();
+  for (const Problem& each : problems_) EXPECT_EQ(each.where, file_.string());
+  EXPECT_EQ(TextsOf(problems_),
+            (Texts{"STEP_TIME: 1 row has no end, or one before its start: left out", "TASK: 4 rows have no end, or one before their start: left out",
+                   "COMMUNICATION_OP: 1 row has no end, or one before its start: left out"}));
   ASSERT_EQ(ranks_.size(), 1u);
   ASSERT_EQ(ranks_[0]->steps.size(), 1u);
   EXPECT_EQ(ranks_[0]->steps[0].number, 1);
@@ -388,9 +379,7 @@ TEST_F(DatabaseTest, SharesOfAStepThatMakeNoSense) {
                      "communication_not_overlapped_and_exclude_receive, preparing);"
                      "INSERT INTO StepTraceTime VALUES (1, 50000, 20000, 5000, 25000, -1e-10, 70000, 0, 20000, 0), (2, -1, 20000, 5000, 25000, 10000, 79000, 1000, 20000, 0), "
                      "(3, NULL, 20000, 5000, 25000, 1e308, 79000, 1000, 20000, 0), (4, 'x', NULL, 5000, 25000, 10000, 79000, 1000, 20000, 0);");
-  ranks_.clear();
-  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", {.problems = &problems_}, &ranks_).ok());
-  const auto& shares = ranks_.at(0)->shares;
+  const auto& shares = ReadWithProblems().shares;
   ASSERT_EQ(shares.size(), 3u);
   EXPECT_EQ(shares.at(1).free, 0);
   EXPECT_FALSE(std::signbit(shares.at(1).free));
@@ -406,9 +395,7 @@ TEST_F(DatabaseTest, SharesOfAStepThatAreTexts) {
                      "communication_not_overlapped_and_exclude_receive, preparing);"
                      "INSERT INTO StepTraceTime VALUES ('7', '50000', '20000.0', '5000', '25000', '1e4', '80000', '0', '20000', '0'), "
                      "('8', '50000 us', '20000', '5000', '25000', '10000', '80000', '0', '20000', 'nan');");
-  ranks_.clear();
-  ASSERT_TRUE(ReadDatabase(folder_ / "ascend_pytorch_profiler_0.db", {.problems = &problems_}, &ranks_).ok());
-  const auto& shares = ranks_.at(0)->shares;
+  const auto& shares = ReadWithProblems().shares;
   ASSERT_EQ(shares.size(), 2u);
   EXPECT_EQ(shares.at(7).computing, 50);
   EXPECT_EQ(shares.at(7).uncovered, 20);

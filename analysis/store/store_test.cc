@@ -23,9 +23,17 @@ Run SmallRun() {
 
 class StoreTest : public ::testing::Test {
  protected:
-  StoreLoader Loader(const std::string& cluster = "") { return {&server_, {"run 1", cluster, &clock_, {}}}; }
+  StoreLoader Loader(const std::string& cluster = "") { return {&server_, {"run 1", cluster, &clock_, {}, "/var/loads/"}}; }
+  Status Load(const profd::analysis::Run& run) {
+    done_.clear();
+    StoreLoader loader = Loader();
+    RETURN_IF_ERROR(loader.Prepare());
+    return loader.Load(run, 7, &done_);
+  }
+
   FakeServer server_;
   SystemClock clock_;
+  std::vector<RankLoad> done_;
 };
 
 TEST(StoreText, RowsAreEscaped) {
@@ -60,12 +68,9 @@ TEST(StoreTables, CodecsWhereTheServerHasThem) {
 }
 
 TEST_F(StoreTest, TheRowThatCommitsIsTheLast) {
-  StoreLoader loader = Loader();
-  ASSERT_TRUE(loader.Prepare().ok());
-  std::vector<RankLoad> done;
-  ASSERT_TRUE(loader.Load(SmallRun(), 7, &done).ok());
-  ASSERT_EQ(done.size(), 1u);
-  EXPECT_EQ(done[0].who, "3");
+  ASSERT_TRUE(Load(SmallRun()).ok());
+  ASSERT_EQ(done_.size(), 1u);
+  EXPECT_EQ(done_[0].who, "3");
   EXPECT_EQ(server_.sent.front().first, "INSERT INTO db.loads FORMAT TabSeparated");
   EXPECT_NE(server_.sent.front().second.find("\t3\t0\t"), std::string::npos) << server_.sent.front().second;
   EXPECT_EQ(server_.sent.back().first, "INSERT INTO db.loads FORMAT TabSeparated");
@@ -80,10 +85,7 @@ TEST_F(StoreTest, WaitsCopiesStepsAndMessagesHaveRows) {
   run.ranks[0]->waits.push_back({100, 200, 3, true});
   run.ranks[0]->copies.push_back({300, 400, 0});
   run.ranks[0]->shares[1].begun = {8, 0, 0.5, 4};
-  StoreLoader loader = Loader();
-  ASSERT_TRUE(loader.Prepare().ok());
-  std::vector<RankLoad> done;
-  ASSERT_TRUE(loader.Load(run, 7, &done).ok());
+  ASSERT_TRUE(Load(run).ok());
   EXPECT_TRUE(server_.RowsOf("waits").ends_with("\t100\t200\t3\t1\n")) << server_.RowsOf("waits");
   EXPECT_TRUE(server_.RowsOf("copies").ends_with("\t300\t400\t0\n")) << server_.RowsOf("copies");
   EXPECT_TRUE(server_.RowsOf("steps").ends_with("\t[8,0,0.5,4]\n")) << server_.RowsOf("steps");
@@ -92,17 +94,14 @@ TEST_F(StoreTest, WaitsCopiesStepsAndMessagesHaveRows) {
 
 // Whose load replaces whose.
 TEST_F(StoreTest, OfWhichRanksSharesAreOfIntervals) {
-  const auto is_written = [](const std::string& source, bool has_table) {
-    FakeServer server;
-    SystemClock clock;
+  const auto is_written = [this](const std::string& source, bool has_table) {
     auto run = SmallRun();
     run.ranks[0]->source = source;
     run.ranks[0]->steps.push_back({1, 0, 5000, {}, {}, {}});
     if (has_table) run.ranks[0]->shares[1] = {1, 0, 0, 1};
-    StoreLoader loader(&server, {"run 1", "", &clock, {}});
-    std::vector<RankLoad> done;
-    EXPECT_TRUE(loader.Prepare().ok() && loader.Load(run, 7, &done).ok());
-    return server.RowsOf("facts").find("\tshares_of_intervals\ttrue\n") != std::string::npos;
+    server_.sent.clear();
+    EXPECT_TRUE(Load(run).ok());
+    return server_.RowsOf("facts").find("\tshares_of_intervals\ttrue\n") != std::string::npos;
   };
   EXPECT_TRUE(is_written("PyTorch, text", false));
   EXPECT_FALSE(is_written("PyTorch, text", true));
@@ -117,12 +116,9 @@ TEST_F(StoreTest, RanksWithoutANumber) {
     rank.host = host;
     rank.path = path;
     rank.executions.front() = {start_ns, start_ns + 5, 0, 0};
-    StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/var/loads/"});
-    std::vector<RankLoad> done;
-    EXPECT_TRUE(loader.Prepare().ok());
-    const Status loaded = loader.Load(run, 7, &done);
+    const Status loaded = Load(run);
     EXPECT_TRUE(loaded.ok()) << loaded.message();
-    return done.empty() ? std::string() : done.front().who;
+    return done_.empty() ? std::string() : done_.front().who;
   };
   constexpr int64_t kDay = 1'796'000'000'123'456'789;
   EXPECT_EQ(who("n1", kDay, "/a"), "n1/npu0");
@@ -142,10 +138,7 @@ TEST_F(StoreTest, StoresProblemsWithTheRank) {
   run.ranks.back()->path = "/var/loads/PROF_10";
   run.ranks.back()->rank = 4;
   run.problems = {{"PROF_10/hbm.data", "it is shorter"}, {"activity", "rows are left out"}};
-  StoreLoader loader(&server_, {"run 1", "", &clock_, {}, "/var/loads/"});
-  ASSERT_TRUE(loader.Prepare().ok());
-  std::vector<RankLoad> done;
-  ASSERT_TRUE(loader.Load(run, 7, &done).ok());
+  ASSERT_TRUE(Load(run).ok());
   const std::string facts = server_.RowsOf("facts");
   const size_t problem = facts.find("\tproblem.PROF_10/hbm.data\tit is shorter\n");
   ASSERT_NE(problem, std::string::npos) << facts;
@@ -158,21 +151,14 @@ TEST_F(StoreTest, StoresProblemsWithTheRank) {
 
 TEST_F(StoreTest, ABrokenLoadIsNotCommitted) {
   server_.fail_inserts_after = 3;
-  StoreLoader loader = Loader();
-  ASSERT_TRUE(loader.Prepare().ok());
-  std::vector<RankLoad> done;
-  const Status status = loader.Load(SmallRun(), 7, &done);
-  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
-  EXPECT_TRUE(done.empty());
+  EXPECT_EQ(Load(SmallRun()).code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(done_.empty());
   EXPECT_EQ(std::ranges::count(server_.RowsOf("loads"), '\n'), 1);
 }
 
 TEST_F(StoreTest, MissingRowsAreNoticed) {
   server_.missing = 1;
-  StoreLoader loader = Loader();
-  ASSERT_TRUE(loader.Prepare().ok());
-  std::vector<RankLoad> done;
-  const Status status = loader.Load(SmallRun(), 7, &done);
+  const Status status = Load(SmallRun());
   EXPECT_EQ(status.code(), StatusCode::kAborted);
   EXPECT_NE(status.message().find("load it again"), std::string::npos) << status.message();
   EXPECT_EQ(std::ranges::count(server_.RowsOf("loads"), '\n'), 1);
@@ -181,10 +167,7 @@ TEST_F(StoreTest, MissingRowsAreNoticed) {
 TEST_F(StoreTest, ABusyServerIsTriedAgain) {
   server_.fail_inserts_after = 0;
   server_.failure = "Too many parts (300). Merges are processing significantly slower than inserts.";
-  StoreLoader loader = Loader();
-  ASSERT_TRUE(loader.Prepare().ok());
-  std::vector<RankLoad> done;
-  EXPECT_FALSE(loader.Load(SmallRun(), 7, &done).ok());
+  EXPECT_FALSE(Load(SmallRun()).ok());
   EXPECT_EQ(server_.pauses, 7);
 }
 
