@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <thread>
 
 #include "export/trace/trace_test_support.h"
 
@@ -426,17 +425,7 @@ TEST_F(PerfettoFormatTest, DumpsOnOneTimelineDoNotClash) {
 TEST_F(PerfettoFormatTest, GzipByManyThreadsIsOneMember) {
   Begin(true);
   constexpr int kRows = 40000;  // more than one buffer
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([i, sink = Open(0, i % 2)] {
-      TimeWindow window;
-      BatchBuilder rows(TableOf(TableId::kHbm), i % 2, window, *sink);
-      for (int row = 0; row < kRows; ++row) rows.Add(kBeginNs + row, row % 4, row % 2, row / 3.0);
-      rows.Flush();
-      EXPECT_TRUE(sink->Finish().ok());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  PutByThreads(3, kRows);
   std::vector<OutputFile> files = End();
   EXPECT_THAT(files[0].path, testing::EndsWith(".perfetto-trace.gz"));
   Reader reader(Inflate(ReadText(files[0].path)));
@@ -446,12 +435,7 @@ TEST_F(PerfettoFormatTest, GzipByManyThreadsIsOneMember) {
   EXPECT_NEAR(sum, kRows * (kRows - 1.0) / 2, 1);
 }
 
-TEST_F(PerfettoFormatTest, AnInterruptEndsTheNextWrite) {
-  const auto sink = Open();
-  Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 1.0);
-  interrupted_ = true;
-  EXPECT_EQ(sink->Finish().code(), StatusCode::kCancelled);
-}
+TEST_F(PerfettoFormatTest, AnInterruptEndsTheNextWrite) { ExpectAnInterruptEndsTheNextWrite(); }
 
 TEST_F(PerfettoFormatTest, AnIncompleteExportLeavesNothing) {
   Begin(true);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 
 #include "export/trace/trace_test_support.h"
 
@@ -416,29 +415,12 @@ TEST_F(TraceFormatTest, DumpsOnOneTimelineDoNotClash) {
 }
 
 TEST_F(TraceFormatTest, ManySinksAtOnceMakeOneArray) {
-  Begin();
   constexpr int kRows = 20000;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    auto sink = Open(0, i % 2);
-    threads.emplace_back([i, sink = std::move(sink)] {
-      TimeWindow window;
-      BatchBuilder rows(TableOf(TableId::kHbm), i % 2, window, *sink);
-      for (int row = 0; row < kRows; ++row) rows.Add(kBeginNs + row, row % 4, row % 2, row / 3.0);
-      rows.Flush();
-      EXPECT_TRUE(sink->Finish().ok());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  PutByThreads(4, kRows);
   EXPECT_EQ(Events().size(), 4U * kRows);
 }
 
-TEST_F(TraceFormatTest, AnInterruptEndsTheNextWrite) {
-  const auto sink = Open();
-  Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 1.0);
-  interrupted_ = true;
-  EXPECT_EQ(sink->Finish().code(), StatusCode::kCancelled);
-}
+TEST_F(TraceFormatTest, AnInterruptEndsTheNextWrite) { ExpectAnInterruptEndsTheNextWrite(); }
 
 TEST_F(TraceFormatTest, AnIncompleteExportLeavesNothing) {
   auto sink = Open();

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,28 @@ class TraceFixture : public testing::Test {
     BatchBuilder builder(TableOf(id), device, window, *sink);
     builder.Add(kBeginNs + micros * 1000, cells...);
     builder.Flush();
+  }
+
+  // Rows by so many threads at once, each with a sink of its own.
+  void PutByThreads(int count, int rows) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < count; ++i) {
+      threads.emplace_back([i, rows, sink = Open(0, i % 2)] {
+        TimeWindow window;
+        BatchBuilder builder(TableOf(TableId::kHbm), i % 2, window, *sink);
+        for (int row = 0; row < rows; ++row) builder.Add(kBeginNs + row, row % 4, row % 2, row / 3.0);
+        builder.Flush();
+        EXPECT_TRUE(sink->Finish().ok());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void ExpectAnInterruptEndsTheNextWrite() {
+    const auto sink = Open();
+    Put(sink.get(), TableId::kHbm, 0, 20, 3, 1, 1.0);
+    interrupted_ = true;
+    EXPECT_EQ(sink->Finish().code(), StatusCode::kCancelled);
   }
 
   std::vector<OutputFile> End(bool complete = true) {
