@@ -36,18 +36,16 @@ size_t EndOfPiece(std::span<const Api> apis, size_t at, size_t least) {
   return apis.size();
 }
 
-// Those of `piece` in what is sorted by thread and time.
-template <class Records>
-std::pair<size_t, size_t> Within(const Records& records, const Piece& piece) {
+// As ThreadTree::Attach, of those of `piece` in what is sorted by thread and time; with each one's index there.
+template <class Records, class Take>
+void Attach(const ThreadTree& tree, const ThreadTree::Level& level, const Records& records, const Piece& piece, bool to_inner,
+            const Take& take) {
   const auto when = [](const auto& record) { return std::pair(record.thread, record.time); };
   const auto begin = std::ranges::lower_bound(records, std::pair(piece.thread, piece.begin), {}, when);
   const auto end = std::ranges::upper_bound(begin, records.end(), std::pair(piece.thread, piece.last), {}, when);
-  return {static_cast<size_t>(begin - records.begin()), static_cast<size_t>(end - records.begin())};
-}
-
-template <class Records>
-std::span<const typename Records::value_type> Part(const Records& records, std::pair<size_t, size_t> range) {
-  return std::span<const typename Records::value_type>(records).subspan(range.first, range.second - range.first);
+  const auto first = static_cast<size_t>(begin - records.begin());
+  tree.Attach(level, std::span<const typename Records::value_type>(begin, end), to_inner,
+              [&](size_t owner, size_t i) { take(owner, records[first + i], first + i); });
 }
 
 // Grows [begin, end) to hold `at`; those of one owner lie together.
@@ -75,24 +73,19 @@ struct LaunchRecords {
 // Of a piece, by the ordinals of its intervals.
 Large<LaunchRecords> LaunchesOf(const HostData& data, const Piece& piece, const ThreadTree& tree) {
   Large<LaunchRecords> made(tree.nodes().size());
-  const auto nodes = Within(data.nodes, piece);
-  tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
-    made[owner].last_node = static_cast<int32_t>(nodes.first + i);
-    made[owner].Name(data.nodes[nodes.first + i].name);
+  Attach(tree, tree.nodes(), data.nodes, piece, true, [&](size_t owner, const NodeRecord& record, size_t index) {
+    made[owner].last_node = static_cast<int32_t>(index);
+    made[owner].Name(record.name);
   });
-  const auto attributes = Within(data.attributes, piece);
-  tree.Attach(tree.nodes(), Part(data.attributes, attributes), false, [&](size_t owner, size_t i) {
-    made[owner].attributes = static_cast<int32_t>(attributes.first + i);
-    made[owner].Name(data.attributes[attributes.first + i].name);
+  Attach(tree, tree.nodes(), data.attributes, piece, false, [&](size_t owner, const auto& record, size_t index) {
+    made[owner].attributes = static_cast<int32_t>(index);
+    made[owner].Name(record.name);
   });
-  const auto tensors = Within(data.tensor_records, piece);
-  tree.Attach(tree.nodes(), Part(data.tensor_records, tensors), false, [&](size_t owner, size_t i) {
-    Grow(&made[owner].tensors_begin, &made[owner].tensors_end, tensors.first + i);
-    made[owner].Name(data.tensor_records[tensors.first + i].name);
+  Attach(tree, tree.nodes(), data.tensor_records, piece, false, [&](size_t owner, const TensorRecord& record, size_t index) {
+    Grow(&made[owner].tensors_begin, &made[owner].tensors_end, index);
+    made[owner].Name(record.name);
   });
-  const auto contexts = Within(data.context_records, piece);
-  tree.Attach(tree.nodes(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
-    const ContextRecord& record = data.context_records[contexts.first + i];
+  Attach(tree, tree.nodes(), data.context_records, piece, false, [&](size_t owner, const ContextRecord& record, size_t) {
     if (record.level != kNodeLevel) return;
     made[owner].contexts = static_cast<int32_t>(record.contexts);
     made[owner].Name(record.name);
@@ -203,26 +196,21 @@ PieceCommunication CommunicationOf(const HostData& data, const Piece& piece, con
   made.launches.resize(tree.nodes().size());
   made.numbers.resize(tree.nodes().size(), -1);
   made.tasks.resize(tree.communication().size());
-  const auto nodes = Within(data.nodes, piece);
-  tree.Attach(tree.nodes(), Part(data.nodes, nodes), true, [&](size_t owner, size_t i) {
-    if (made.launches[owner].node < 0) made.launches[owner].node = static_cast<int32_t>(nodes.first + i);
+  Attach(tree, tree.nodes(), data.nodes, piece, true, [&](size_t owner, const NodeRecord&, size_t index) {
+    if (made.launches[owner].node < 0) made.launches[owner].node = static_cast<int32_t>(index);
   });
-  const auto op_infos = Within(data.communication.op_infos, piece);
-  tree.Attach(tree.nodes(), Part(data.communication.op_infos, op_infos), false, [&](size_t owner, size_t i) {
+  Attach(tree, tree.nodes(), data.communication.op_infos, piece, false, [&](size_t owner, const auto&, size_t index) {
     CommunicationLaunch& launch = made.launches[owner];
-    if (launch.op_info < 0) launch.op_info = static_cast<int32_t>(op_infos.first + i);
+    if (launch.op_info < 0) launch.op_info = static_cast<int32_t>(index);
   });
-  const auto contexts = Within(data.context_records, piece);
-  tree.Attach(tree.communication(), Part(data.context_records, contexts), false, [&](size_t owner, size_t i) {
-    const ContextRecord& record = data.context_records[contexts.first + i];
+  Attach(tree, tree.communication(), data.context_records, piece, false, [&](size_t owner, const ContextRecord& record, size_t) {
     const std::vector<uint32_t>& ids = data.contexts[record.contexts];
     if (record.level != kCommunicationLevel || ids.size() != 2) return;  // the first and the last
     made.tasks[owner].first_context = ids[0];
     made.tasks[owner].last_context = ids[1];
   });
-  const auto infos = Within(data.communication.infos, piece);
-  tree.Attach(tree.communication(), Part(data.communication.infos, infos), false, [&](size_t owner, size_t i) {
-    Grow(&made.tasks[owner].infos_begin, &made.tasks[owner].infos_end, infos.first + i);
+  Attach(tree, tree.communication(), data.communication.infos, piece, false, [&](size_t owner, const auto&, size_t index) {
+    Grow(&made.tasks[owner].infos_begin, &made.tasks[owner].infos_end, index);
   });
   return made;
 }
