@@ -32,6 +32,13 @@ class GapDetectorTest : public testing::Test {
                                  .device_counter_hz = 50e6};
     return {options, [this](const GapDetector::Gap& gap) { gaps_.push_back(gap); }};
   }
+  // What is found in these records.
+  GapDetector Watch(uint32_t channel, int64_t period_ns, std::span<const std::byte> bytes) {
+    GapDetector finder = Make(channel, period_ns);
+    finder.Feed(bytes);
+    finder.Finish();
+    return finder;
+  }
   // Readings at these times in periods of 10 ms.
   void FeedReadings(const std::vector<double>& at) {
     GapDetector::Options options{.period_ns = 10 * kMs, .polled = true};
@@ -76,9 +83,7 @@ TEST_F(GapDetectorTest, RegularTimestampsHaveNoGap) {
 }
 
 TEST_F(GapDetectorTest, CountsWhatIsMissingAndWhere) {
-  GapDetector finder = Make(9, 10 * kMs);
-  finder.Feed(AsBytes(Lines({1000, 1010, 1050, 1060, 1070, 1090})));
-  finder.Finish();
+  const GapDetector finder = Watch(9, 10 * kMs, AsBytes(Lines({1000, 1010, 1050, 1060, 1070, 1090})));
   ASSERT_EQ(gaps_.size(), 2u);
   EXPECT_EQ(gaps_[0].from_ns, 1010 * kMs);
   EXPECT_EQ(gaps_[0].to_ns, 1050 * kMs);
@@ -89,22 +94,17 @@ TEST_F(GapDetectorTest, CountsWhatIsMissingAndWhere) {
 }
 
 TEST_F(GapDetectorTest, ALateRecordIsNotAGap) {
-  GapDetector finder = Make(9, 10 * kMs);
-  finder.Feed(AsBytes(Lines({1000, 1010, 1026, 1030, 1047, 1050, 1060})));
-  finder.Finish();
+  Watch(9, 10 * kMs, AsBytes(Lines({1000, 1010, 1026, 1030, 1047, 1050, 1060})));
   EXPECT_TRUE(gaps_.empty());
 }
 
 TEST_F(GapDetectorTest, TwoGapsInARow) {
-  GapDetector finder = Make(9, 10 * kMs);
-  finder.Feed(AsBytes(Lines({1000, 1020, 1040, 1050})));
-  finder.Finish();
+  const GapDetector finder = Watch(9, 10 * kMs, AsBytes(Lines({1000, 1020, 1040, 1050})));
   ASSERT_EQ(gaps_.size(), 2u);
   EXPECT_EQ(finder.missing(), 2u);
 }
 
 TEST_F(GapDetectorTest, SeriesAreWatchedOneByOne) {
-  GapDetector finder = Make(1, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint64_t us = 10'000; us <= 100'000; us += 10'000) {
     for (uint32_t id = 0; id < 4; ++id) {
@@ -114,8 +114,7 @@ TEST_F(GapDetectorTest, SeriesAreWatchedOneByOne) {
       }
     }
   }
-  finder.Feed(bytes);
-  finder.Finish();
+  const GapDetector finder = Watch(1, 10 * kMs, bytes);
   ASSERT_EQ(gaps_.size(), 1u);
   EXPECT_EQ(gaps_[0].from_ns, 40 * kMs);
   EXPECT_EQ(gaps_[0].to_ns, 60 * kMs);
@@ -185,25 +184,21 @@ TEST_F(GapDetectorTest, EachRunOfAChannelHasItsOwnRate) {
 }
 
 TEST_F(GapDetectorTest, LearnsAnUnknownPeriod) {
-  GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) {
     if (i != 5 && i != 30) at.push_back(2000 + 7 * i);
   }
-  finder.Feed(AsBytes(Lines(at)));
-  finder.Finish();
+  const GapDetector finder = Watch(9, 0, AsBytes(Lines(at)));
   EXPECT_EQ(gaps_.size(), 2u);
   EXPECT_EQ(finder.missing(), 2u);
 }
 
 TEST_F(GapDetectorTest, TheDriversOwnPeriodCounts) {
-  GapDetector finder = Make(9, 5 * kMs);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) {
     if (i != 30) at.push_back(2000 + 10 * i);
   }
-  finder.Feed(AsBytes(Lines(at)));
-  finder.Finish();
+  const GapDetector finder = Watch(9, 5 * kMs, AsBytes(Lines(at)));
   EXPECT_EQ(finder.missing(), 1u);
 }
 
@@ -232,11 +227,9 @@ TEST_F(GapDetectorTest, AGapInAThinnedSeriesIsFound) {
 }
 
 TEST_F(GapDetectorTest, WithoutAPeriodThereIsNothingToMiss) {
-  GapDetector finder = Make(9, 0);
   std::vector<int64_t> at;
   for (int64_t i = 0; i < 40; ++i) at.push_back(2000 + i * i * i);
-  finder.Feed(AsBytes(Lines(at)));
-  finder.Finish();
+  Watch(9, 0, AsBytes(Lines(at)));
   EXPECT_TRUE(gaps_.empty());
 }
 
@@ -264,23 +257,19 @@ TEST_F(GapDetectorTest, CountsTimestampsThatGoBackAndLinesWithoutOne) {
 }
 
 TEST_F(GapDetectorTest, OneOddTimestampIsNotAGap) {
-  GapDetector finder = Make(9, 10 * kMs);
-  finder.Feed(AsBytes(Lines({1000, 1010, 900'000'000, 1030, 1040})));
-  finder.Finish();
+  const GapDetector finder = Watch(9, 10 * kMs, AsBytes(Lines({1000, 1010, 900'000'000, 1030, 1040})));
   EXPECT_TRUE(gaps_.empty());
   EXPECT_EQ(finder.backwards(), 1u);
 }
 
 TEST_F(GapDetectorTest, ThirtyTwoBitTimestampsWrap) {
-  GapDetector finder = Make(7, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 4; ++i) {
     const size_t at = bytes.size();
     bytes.resize(at + 20);
     StoreUnchecked(std::span(bytes).subspan(at), 0, 0xFFFFFFFFu - 15'000 + i * 10'000);
   }
-  finder.Feed(bytes);
-  finder.Finish();
+  const GapDetector finder = Watch(7, 10 * kMs, bytes);
   EXPECT_TRUE(gaps_.empty());
   EXPECT_EQ(finder.backwards(), 0u);
 }
@@ -308,13 +297,11 @@ TEST_F(GapDetectorTest, EachTypeOfTheLowPowerChannelHasAHistoryOfItsOwn) {
 }
 
 TEST_F(GapDetectorTest, EventDrivenChannelsHaveNoGaps) {
-  GapDetector finder = Make(132, 0);
   std::vector<std::byte> bytes(888 * 8);
   for (uint64_t i = 0; i < 8; ++i) {
     StoreUnchecked(std::span(bytes).subspan(888 * i), 8, i == 7 ? 1'000'000'000 : 50'000 * i);
   }
-  finder.Feed(bytes);
-  finder.Finish();
+  const GapDetector finder = Watch(132, 0, bytes);
   EXPECT_TRUE(gaps_.empty());
   EXPECT_EQ(finder.records(), 8u);
 }
@@ -397,11 +384,9 @@ TEST_F(GapDetectorTest, ReadingsOnAnotherGridAreJudgedByTheirSpacing) {
 }
 
 TEST_F(GapDetectorTest, GarbageDoesNotMakeItGrow) {
-  GapDetector finder = Make(1, 10 * kMs);
   std::vector<std::byte> bytes;
   for (uint32_t i = 0; i < 5000; ++i) AddHbm(&bytes, i, i, ~i);
-  finder.Feed(bytes);
-  finder.Finish();
+  const GapDetector finder = Watch(1, 10 * kMs, bytes);
   EXPECT_EQ(finder.records(), 5000u);
   EXPECT_TRUE(gaps_.empty());
 }
@@ -425,9 +410,7 @@ TEST_F(GapDetectorTest, LinesOfOneInstantAreSeenTheSameInOnePieceAndOneByOne) {
   gaps_.clear();
   std::string all;
   for (const std::string& line : lines) all += line;
-  GapDetector whole = Make(6, 10 * kMs);
-  whole.Feed(AsBytes(all));
-  whole.Finish();
+  const GapDetector whole = Watch(6, 10 * kMs, AsBytes(all));
   EXPECT_EQ(gaps_.size(), expected);
   EXPECT_EQ(whole.records(), one_by_one.records());
   EXPECT_EQ(whole.records(), lines.size());
