@@ -18,16 +18,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST_F(VerifyTest, AChangedByteIsFound) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   Flip("device_0/data/hbm.data.0.slice_2", 30);
   VerifyReport report = Verify();
   EXPECT_THAT(Texts(report), Contains(HasSubstr("checksums: device_0/data/hbm.data.0.slice_2")));
 }
 
 TEST_F(VerifyTest, AMissingSliceAShortOneAndAStrangeFileAreFound) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::remove(path_ + "/device_0/data/hbm.data.0.slice_1");
   fs::resize_file(path_ + "/device_0/data/hbm.data.0.slice_2", 100);
   std::ofstream(path_ + "/device_0/data/hbm.data.0.slice_99") << "x";
@@ -40,8 +38,7 @@ TEST_F(VerifyTest, AMissingSliceAShortOneAndAStrangeFileAreFound) {
 
 // Its size, its check sum, its last record and what is missing with it: all of that is one slice.
 TEST_F(VerifyTest, ABrokenSliceIsOneProblem) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::resize_file(path_ + "/device_0/data/hbm.data.0.slice_2", 100);
   EXPECT_THAT(Texts(Verify()),
               ElementsAre(testing::AllOf(
@@ -50,8 +47,7 @@ TEST_F(VerifyTest, ABrokenSliceIsOneProblem) {
 }
 
 TEST_F(VerifyTest, AMissingSliceIsOneProblem) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::remove(path_ + "/device_0/data/hbm.data.0.slice_1");
   EXPECT_THAT(Texts(Verify()),
               ElementsAre(testing::AllOf(HasSubstr("hbm.data.0.slice_1: is in the manifest and not"),
@@ -60,8 +56,7 @@ TEST_F(VerifyTest, AMissingSliceIsOneProblem) {
 
 // A copy by `cp -al`: what is not read is not valid.
 TEST_F(VerifyTest, HardLinksAreOneProblem) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::create_hard_link(path_ + "/host/info.json", path_ + "/host/data/linked");
   EXPECT_THAT(Texts(Verify()), Contains(std::string("sizes: host/data/linked: 2 files are hard links or belong to ") +
                                         "another user: not read"));
@@ -76,8 +71,7 @@ TEST_F(VerifyTest, AFileThatWasAddedWhileTheSessionRanIsFound) {
 
 // They are not read, and a dump has none: whatever they lead to, it is not the dump's.
 TEST_F(VerifyTest, WhatIsNoFileOfADumpIsFound) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::create_symlink("/etc/passwd", path_ + "/device_0/data/nic.data.0.slice_0");
   fs::create_directory_symlink("/etc", path_ + "/device_7");
   ASSERT_EQ(::mkfifo((path_ + "/host/pipe").c_str(), 0600), 0);
@@ -98,8 +92,7 @@ TEST_F(VerifyTest, WhatIsNoFileOfADumpIsFound) {
 
 // Neither the journal nor the manifest knows that there was one: the numbers of the others do.
 TEST_F(VerifyTest, AMissingSliceThatIsNotListedIsFound) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   const std::string slice = "device_0/data/hbm.data.0.slice_1";
   fs::remove(path_ + "/" + slice);
   fs::remove(path_ + "/" + slice + ".done");
@@ -130,8 +123,7 @@ TEST_F(VerifyTest, AChangedByteOfOurOwnFilesIsFound) {
 }
 
 TEST_F(VerifyTest, FilesOfTheAnalyserAreNotAProblem) {
-  Write(0, 20);
-  Finish(20);
+  WriteAll(20);
   for (const char* dir : {"/mindstudio_profiler_output", "/device_0/sqlite"}) {
     fs::create_directory(path_ + dir);
     std::ofstream(path_ + dir + "/x.csv") << "x\n";
@@ -161,8 +153,7 @@ TEST_F(VerifyTest, FilesThatOthersMadeArePartOfTheDump) {
 }
 
 TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::remove(path_ + "/profd_manifest.json");
   VerifyReport report = Verify();
   EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
@@ -174,8 +165,7 @@ TEST_F(VerifyTest, ADumpWithoutAManifestIsCheckedAsFarAsItCanBe) {
 
 // Of the vendor's collector: a limit of it removes the first slices, but never those of "unaging" files (operator-data a.1).
 TEST_F(VerifyTest, SlicesMissingBetweenOthersAreFoundWithoutAManifest) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::remove(path_ + "/profd_manifest.json");
   fs::remove_all(path_ + "/host/profd");
   fs::remove(path_ + "/device_0/data/hbm.data.0.slice_0");
@@ -189,8 +179,7 @@ TEST_F(VerifyTest, SlicesMissingBetweenOthersAreFoundWithoutAManifest) {
 }
 
 TEST_F(VerifyTest, FilesWithHistoricalNamesAreReadToo) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   fs::remove(path_ + "/profd_manifest.json");
   const std::string data = path_ + "/device_0/data/";
   fs::rename(data + "hccs.data.0.slice_0", data + "hccs.data.7.dev.profiler_default_tag.0.slice_0");

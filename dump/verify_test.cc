@@ -15,8 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST_F(VerifyTest, ACompleteDumpIsValid) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   VerifyReport report = Verify();
   EXPECT_TRUE(report.ok()) << testing::PrintToString(Texts(report));
   EXPECT_TRUE(report.has_manifest);
@@ -233,8 +232,7 @@ TEST_F(VerifyTest, MoreLeftOutThanReportedIsFound) {
 }
 
 TEST_F(VerifyTest, ACountThatIsWrongIsFound) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   const std::string path = path_ + "/profd_manifest.json";
   std::string text = ReadText(path);
   const std::string right = "\"records\": 1600";
@@ -338,8 +336,7 @@ TEST_F(VerifyTest, OtherDirectoriesAreNotDumps) {
 }
 
 TEST_F(VerifyTest, GivingUpEndsIt) {
-  Write(0, 200);
-  Finish(200);
+  WriteAll(200);
   Result<VerifyReport> report = VerifyDump(DumpReader::OpenPath(path_).value(), "x",
                                            [](uint64_t, uint64_t) { return false; });
   ASSERT_FALSE(report.ok());

@@ -115,6 +115,12 @@ class VerifyTest : public testing::Test {
     dump_.reset();
   }
 
+  // A complete dump of so many instants.
+  void WriteAll(int instants) {
+    Write(0, instants);
+    Finish(instants);
+  }
+
   VerifyReport Verify() {
     return VerifyDump(DumpReader::OpenPath(path_).value(), fs::path(path_).filename().string())
         .value();
