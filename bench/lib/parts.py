@@ -29,18 +29,13 @@ HOST = ["--host-sys-usage", "cpu,mem", "--host-sys-usage-freq", "50"]
 EVERYTHING_ELSE = [word for order in ("aicore_freq=100", "npu_state=10", "host_net=10",
                                       "host_disk=10", "host_pressure=10")
                    for word in ("--collector", order)]
-SCRAPE_PERIOD = 5
-
-
-def percentile(values, p):
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * p / 100))]
+SCRAPE_HZ = 0.2  # Prometheus' part: a GET every 5 s
 
 
 def steady(daemon, seconds, options=(), warm_up=3.0, look_into=False):
     """The shares while a session with `options` runs (none: no session), after a warm-up. `look_into`: what of the
     pump is decoding too, from a look of its own afterwards, so that it costs the figures nothing."""
-    with parts_peers.Puller(daemon.metrics, 1 / SCRAPE_PERIOD):  # as Prometheus does
+    with parts_peers.Puller(daemon.metrics, SCRAPE_HZ):
         session = daemon.start_session(*options) if options else None
         time.sleep(warm_up)
         before = rig.Snapshot(daemon)
@@ -64,10 +59,8 @@ def steady(daemon, seconds, options=(), warm_up=3.0, look_into=False):
 
 def progress(daemon, session):
     """(records written, bytes written, records dropped) so far."""
-    shown = json.loads(daemon.ctl("show", session, "--json").stdout)
-    totals = [sum(outcome[key] for outcome in shown["outcomes"])
-              for key in ("records", "bytes", "dropped_records")]
-    return tuple(totals)
+    outcomes = daemon.ask("show", session)["outcomes"]
+    return tuple(sum(outcome[key] for outcome in outcomes) for key in ("records", "bytes", "dropped_records"))
 
 
 def idle(build, args):
@@ -124,29 +117,21 @@ class BytesServer:
                 peer.sendall(self.answer)
 
 
-def times_of(address, count):
-    seconds, body = [], b""
-    for _ in range(count):
-        took, body = rig.scrape(address)
-        seconds.append(took)
-    return seconds, body
-
-
 def scrape(build, args):
     with rig.Daemon(build) as daemon:
         session = daemon.start_session(*DEVICE, *HOST, *EVERYTHING_ELSE)
         time.sleep(3)
         before = rig.Snapshot(daemon)
-        own, body = times_of(daemon.metrics, args.scrapes)
+        own, body = rig.times_of(daemon.metrics, args.scrapes)
         after = rig.Snapshot(daemon)
         daemon.stop_session(session)
-    floor, _ = times_of(BytesServer(body).address, args.scrapes)
-    series = sum(1 for line in body.split(b"\n") if line and not line.startswith(b"#"))
+    floor, _ = rig.times_of(BytesServer(body).address, args.scrapes)
+    series = peers.series_of(body)
     web = [row for name, row in rig.share(before, after)["threads"].items()
            if name == "profd-web"]
     cpu = sum(row["cpu_percent"] for row in web) / 100 * (after.time - before.time) / args.scrapes
     return {"scrapes": args.scrapes, "series": series, "bytes": len(body),
-            "p50_ms": statistics.median(own) * 1e3, "p99_ms": percentile(own, 99) * 1e3,
+            "p50_ms": statistics.median(own) * 1e3, "p99_ms": rig.percentile(own, 0.99) * 1e3,
             "cpu_ms_per_scrape": cpu * 1e3, "ns_per_series": statistics.median(own) / series * 1e9,
             "floor_p50_ms": statistics.median(floor) * 1e3,
             "p50_ratio_to_floor": statistics.median(own) / statistics.median(floor)}
@@ -197,28 +182,17 @@ def latency(build, args):
     return result
 
 
-def sleepers(count):
-    return [subprocess.Popen(["sleep", "3600"], stdout=subprocess.DEVNULL) for _ in range(count)]
-
-
 def host(build, args, processes=300, hz=50):
     """host_cpu and host_mem of 300 sleeping processes at 50 Hz, above an idle daemon and against
     the same files read by a loop that looks at nothing."""
-    children = sleepers(processes)
-    try:
-        with rig.Daemon(build, simulate=False) as daemon:
-            quiet = steady(daemon, args.seconds)
-            # No dump: what reading and decoding cost; with one: the whole of it.
-            plain = steady(daemon, args.seconds, HOST + ["--no-dump"])
-            written = steady(daemon, args.seconds, HOST)
-            pids = [name for name in os.listdir("/proc") if name.isdigit()]
-            floor_run = subprocess.run([build.proc_floor, str(hz), str(int(args.seconds)), *pids],
-                                       capture_output=True, text=True, check=True)
-    finally:
-        for child in children:
-            child.kill()
-        for child in children:
-            child.wait()
+    with parts_scale.Sleepers(processes), rig.Daemon(build, simulate=False) as daemon:
+        quiet = steady(daemon, args.seconds)
+        # No dump: what reading and decoding cost; with one: the whole of it.
+        plain = steady(daemon, args.seconds, HOST + ["--no-dump"])
+        written = steady(daemon, args.seconds, HOST)
+        pids = [name for name in os.listdir("/proc") if name.isdigit()]
+        floor_run = subprocess.run([build.proc_floor, str(hz), str(int(args.seconds)), *pids],
+                                   capture_output=True, text=True, check=True)
     cpu_ns, rounds, files = (int(word) for word in floor_run.stdout.split())
     floor = cpu_ns / 1e9 / (rounds / hz) * 100
     base = quiet["total"]["cpu_percent"]

@@ -2,6 +2,7 @@
 daemon writes it, to the collector's report and to the first record in the activity ring."""
 
 import array
+import contextlib
 import json
 import mmap
 import os
@@ -29,6 +30,23 @@ us = 100
 backward_us = 200
 shapes = [[64, 2048], [2048, 1000], [64, 1000]]
 """
+
+
+@contextlib.contextmanager
+def training(build, folder, text, socket_path, *ranks):
+    """sim_train with this job until the block ends; it attaches to that socket."""
+    job = os.path.join(folder, "job.toml")
+    with open(job, "w", encoding="utf-8") as file:
+        file.write(text)
+    libraries = ":".join(os.path.join(build.folder, part) for part in ("sim", "lib"))
+    process = subprocess.Popen([os.path.join(build.folder, "sim", "sim_train"), job, os.path.join(folder, "out"), *ranks],
+                               env={**os.environ, "LD_LIBRARY_PATH": libraries, "PROFD_ATTACH_SOCKET": socket_path},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 class Connection:
@@ -122,15 +140,8 @@ def node_rate(build, args, option="task_time", value="l0"):
     seconds = 20 if args.quick else 60
     us = 1e6 * NODE_RANKS / NODE_KERNELS - GAP_US
     with rig.Daemon(build) as daemon, tempfile.TemporaryDirectory() as folder:
-        socket_path = json.loads(daemon.ctl("status", "--json").stdout)["attach_socket"]
-        job = os.path.join(folder, "job.toml")
-        with open(job, "w", encoding="utf-8") as file:
-            file.write(NODE_JOB.format(ranks=NODE_RANKS, layers=1000, us=us))
-        libraries = ":".join(os.path.join(build.folder, part) for part in ("sim", "lib"))
-        process = subprocess.Popen([os.path.join(build.folder, "sim", "sim_train"), job, os.path.join(folder, "out")],
-                                   env={**os.environ, "LD_LIBRARY_PATH": libraries, "PROFD_ATTACH_SOCKET": socket_path},
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        try:
+        text = NODE_JOB.format(ranks=NODE_RANKS, layers=1000, us=us)
+        with training(build, folder, text, daemon.ask("status")["attach_socket"]):
             wait_attached(daemon, NODE_RANKS)
             session = daemon.start_session("--job", "rate", f"--{option.replace('_', '-')}", value, "--provider", "mspti", "--storage-limit", "2048MB")
             time.sleep(5)
@@ -144,9 +155,6 @@ def node_rate(build, args, option="task_time", value="l0"):
             daemon.stop_session(session)
             lost = records(daemon, session, option)[1]
             share = share_of_kernels(daemon, session)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
     cost = rig.share(before, after)
     third = seconds // 3
     return {"records_per_s": per_s, "kernels_per_s": per_s * share, "lost_records": lost,
@@ -165,24 +173,21 @@ def ring_floor(build, daemon, records_per_s, record_bytes, seconds):
 
 def share_of_kernels(daemon, session):
     """Of all records of the session: the others are launches."""
-    path = json.loads(daemon.ctl("show", session, "--json").stdout)["dump_path"]
-    with open(os.path.join(path, "profd_manifest.json"), encoding="utf-8") as file:
-        channels = [c for c in json.load(file)["channels"] if c["collector"].startswith("activity_")]
+    channels = [c for c in rig.manifest_of(daemon.dump_of(session))["channels"] if c["collector"].startswith("activity_")]
     counts = {c["collector"]: c["records"] + c["aged"]["records"] for c in channels}
     return counts["activity_kernel"] / sum(counts.values())
 
 
 def records(daemon, session, option):
     """(recorded, lost) so far."""
-    shown = json.loads(daemon.ctl("show", session, "--json").stdout)
-    rows = [outcome for outcome in shown["outcomes"] if outcome["collector"] == option]
+    rows = [outcome for outcome in daemon.ask("show", session)["outcomes"] if outcome["collector"] == option]
     return sum(row["records"] for row in rows), sum(row["dropped_records"] for row in rows)
 
 
 def wait_attached(daemon, ranks):
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        jobs = json.loads(daemon.ctl("jobs", "--json").stdout)["jobs"]
+        jobs = daemon.ask("jobs")["jobs"]
         if sum(bool(process.get("attached")) for job in jobs for process in job["processes"]) >= ranks:
             return
         time.sleep(0.1)
@@ -196,26 +201,15 @@ def starts(build, args):
         listener.bind(path)
         listener.listen()
         listener.settimeout(PATIENCE)
-        job = os.path.join(folder, "job.toml")
-        with open(job, "w", encoding="utf-8") as file:
-            file.write(JOB)
-        libraries = ":".join(os.path.join(build.folder, part) for part in ("sim", "lib"))
         firsts, agains, refusals = [], [], []
         for _ in range(3 if args.quick else 10):
-            process = subprocess.Popen(
-                [os.path.join(build.folder, "sim", "sim_train"), job, os.path.join(folder, "out"), "0"],
-                env={**os.environ, "LD_LIBRARY_PATH": libraries, "PROFD_ATTACH_SOCKET": path},
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
+            with training(build, folder, JOB, path, "0"):
                 connection = Connection(listener)
                 time.sleep(0.5)  # steps are under way
                 refusals.append(one_start(connection, "floor", flush_ms, "aclprof")[0])
                 firsts.append(one_start(connection, "first", flush_ms))
                 agains.append(one_start(connection, "again", flush_ms))
                 connection.close()
-            finally:
-                process.send_signal(signal.SIGKILL)
-                process.wait()
     result = {"processes": len(firsts), "flush_ms": flush_ms,
               "refusal_floor_p50_ms": statistics.median(refusals) * 1e3}
     for name, rows in (("first", firsts), ("again", agains)):

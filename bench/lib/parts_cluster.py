@@ -45,7 +45,7 @@ def cluster(build, args):
     data = parts_export.files_below(os.path.join(folder, "in"))
     out = os.path.join(folder, "out")
     result = {"ranks": ranks, "input_mb": parts_export.size_of(data) / 1e6,
-              "read_floor_s": min(parts_export.timed(["cat", *data])["wall_s"] for _ in range(2)), "rows": {}}
+              "read_floor_s": parts_export.best_of_two(["cat", *data])["wall_s"], "rows": {}}
     check(build, os.path.join(folder, "in"))
     for name, command in {"advise": ["advise"], "analyze": ["analyze"], "analyze --json": ["analyze", "--json"],
                           "analyze --cluster-out": ["analyze", "--only", "cluster", "--cluster-out", out, "--force"],

@@ -28,10 +28,6 @@ def timed(call):
     return time.monotonic() - begin, answer
 
 
-def dump_of(daemon, session):
-    return json.loads(daemon.ctl("show", session, "--json").stdout)["dump_path"]
-
-
 def verified(build, dump):
     done = subprocess.run([build.profctl, "verify", "--quiet", dump], capture_output=True, text=True,
                           check=False)
@@ -46,7 +42,7 @@ def stops(build, daemon, count, options, seconds=1.0):
         time.sleep(seconds)
         begin = time.monotonic()
         daemon.stop_session(session)
-        dump = dump_of(daemon, session)
+        dump = daemon.dump_of(session)
         took, ok = timed(lambda path=dump: verified(build, path))
         complete.append(time.monotonic() - begin)
         checks.append(took)
@@ -97,8 +93,7 @@ def recorder(build, seconds):
     with rig.Daemon(build, config=config) as daemon:
         deadline = time.monotonic() + seconds + 60
         while time.monotonic() < deadline:
-            status = json.loads(daemon.ctl("status", "--json").stdout)
-            if status["recorder"]["held_ns"] / 1e9 >= seconds:
+            if daemon.ask("status")["recorder"]["held_ns"] / 1e9 >= seconds:
                 break
             time.sleep(0.2)
         times = []

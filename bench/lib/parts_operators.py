@@ -24,15 +24,14 @@ def make(build, folder, tasks):
 def measure(build, folder, tasks, names):
     dump = make(build, os.path.join(folder, "in"), tasks)
     data = parts_export.files_below(dump)
-    floor = min((parts_export.timed(["cat", *data]) for _ in range(2)), key=lambda run: run["wall_s"])
-    result = {"tasks": tasks, "input_mb": parts_export.size_of(data) / 1e6, "read_floor_s": floor["wall_s"], "rows": {}}
+    result = {"tasks": tasks, "input_mb": parts_export.size_of(data) / 1e6,
+              "read_floor_s": parts_export.best_of_two(["cat", *data])["wall_s"], "rows": {}}
     for name, formats in names.items():
         row = parts_export.one_format(build, dump, os.path.join(folder, "out"), formats)
         row["tasks_per_s"] = tasks / row["wall_s"]
         row["to_write_floor"] = row["wall_s"] / max(row["write_floor_s"], 1e-9)
         result["rows"][name] = row
-    analyze = [build.profctl, "analyze", dump, "--only", "overall"]
-    result["analyze"] = min((parts_export.timed(analyze) for _ in range(2)), key=lambda run: run["wall_s"])
+    result["analyze"] = parts_export.best_of_two([build.profctl, "analyze", dump, "--only", "overall"])
     shutil.rmtree(os.path.join(folder, "in"))
     return result
 

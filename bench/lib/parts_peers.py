@@ -99,14 +99,10 @@ def peer_rows(seconds, rows, notes):
 
 
 def timings(address, count):
-    times = []
-    for _ in range(count):
-        seconds, body = rig.scrape(address)
-        times.append(seconds)
-    times.sort()
-    return {"series": peers.series_of(body), "p50_ms": statistics.median(times) * 1e3,
-            "p99_ms": times[min(count - 1, int(count * 0.99))] * 1e3,
-            "us_per_series": statistics.median(times) * 1e6 / max(1, peers.series_of(body))}
+    times, body = rig.times_of(address, count)
+    series, p50 = peers.series_of(body), statistics.median(times)
+    return {"series": series, "p50_ms": p50 * 1e3, "p99_ms": rig.percentile(times, 0.99) * 1e3,
+            "us_per_series": p50 * 1e6 / max(1, series)}
 
 
 def scrapes(build, count):

@@ -2,7 +2,6 @@
 each other. All of it from the dump alone, as any reader of one has it."""
 
 import glob
-import json
 import math
 import os
 import sys
@@ -45,17 +44,6 @@ class DeviceClock:
         return host_ns + self.offset + int(host_ns // 1000 * self.drift_ppb / 1_000_000)
 
 
-def percentiles(values):
-    ordered = sorted(values)
-    return {name: ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-            for name, share in (("p50_us", 0.5), ("p99_us", 0.99), ("max_us", 1.0))}
-
-
-def median(values):
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2]
-
-
 def slope(points):
     """(slope, its standard error) of y over x by least squares. The error is from ten blocks of the run, each as
     one point: neighbours are late together, so single ones would promise too much."""
@@ -88,7 +76,7 @@ def against_grid(timestamps, hz, scale=1.0):
     `scale`: how many of the timestamps' ns are one ns of the grid's clock."""
     period = 1e9 / hz * scale
     # Where most samples put the grid: the first may be a late one.
-    first = timestamps[0] + median([(timestamp - timestamps[0] + period / 2) % period - period / 2 for timestamp in timestamps])
+    first = timestamps[0] + rig.percentile([(timestamp - timestamps[0] + period / 2) % period - period / 2 for timestamp in timestamps], 0.5)
     points, taken = points_of_grid(timestamps, first, period)
     errors = [timestamp - first - point * period for timestamp, point in zip(timestamps, taken)]
     least = min(errors)
@@ -98,17 +86,16 @@ def against_grid(timestamps, hz, scale=1.0):
     ppm, error = slope([((timestamp - timestamps[0]) / 1e9, us) for timestamp, us in zip(timestamps, late)])
     seconds = (timestamps[-1] - timestamps[0]) / 1e9
     empty = points[-1] - points[0] + 1 - len(set(points))
-    result = {"hz": hz, "samples": len(timestamps), "missing": taken[-1] - taken[0] + 1 - len(set(taken)),
-              # Points of the grid without a sample, or samples at a point that has one already: who is late by
-              # more than three quarters of a period leaves one and comes to the other.
-              "grid_errors": max(empty, len(points) - len(set(points))),
-              "drift_ppm": ppm, "drift_ppm_error": error,
-              "drift_us": ppm * seconds,
-              # What two standard errors do not explain.
-              "drift_periods": max(0.0, abs(ppm) - 2 * error) * seconds * hz / 1e6,
-              "period_p99_us": percentiles(apart)["p99_us"]}
-    result.update(percentiles(late))
-    return result
+    return {"hz": hz, "samples": len(timestamps), "missing": taken[-1] - taken[0] + 1 - len(set(taken)),
+            # Points of the grid without a sample, or samples at a point that has one already: who is late by
+            # more than three quarters of a period leaves one and comes to the other.
+            "grid_errors": max(empty, len(points) - len(set(points))),
+            "drift_ppm": ppm, "drift_ppm_error": error,
+            "drift_us": ppm * seconds,
+            # What two standard errors do not explain.
+            "drift_periods": max(0.0, abs(ppm) - 2 * error) * seconds * hz / 1e6,
+            "period_p99_us": rig.percentile(apart, 0.99),
+            "p50_us": rig.percentile(late, 0.5), "p99_us": rig.percentile(late, 0.99), "max_us": max(late)}
 
 
 def host_timestamps(dump):
@@ -162,19 +149,13 @@ def stressed():
                                       % os.cpu_count()])
 
 
-def manifest_of(dump):
-    with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
-        return json.load(file)
-
-
 def recorded(daemon, seconds, options):
     session = daemon.start_session(*options)
     before = clock_rate()
     time.sleep(seconds)
     after = clock_rate()
     daemon.stop_session(session)
-    dump = json.loads(daemon.ctl("show", session, "--json").stdout)["dump_path"]
-    return dump, (after[1] - before[1]) / (after[0] - before[0])
+    return daemon.dump_of(session), (after[1] - before[1]) / (after[0] - before[0])
 
 
 def grids(daemon, seconds):
@@ -195,7 +176,7 @@ def clocks(dump):
     """What the pairs of clocks in the dump say against what the simulated clocks truly showed."""
     errors, counters, declared, single = [], [], [], []
     starts = {}
-    for pair in manifest_of(dump)["clocks"]:
+    for pair in rig.manifest_of(dump)["clocks"]:
         if pair["device"] < 0 or not pair["device_ns"]:
             continue
         truth = DeviceClock(pair["device"])
@@ -208,7 +189,7 @@ def clocks(dump):
         # The vendor's analyser has one pair alone: what the crystals drift apart is its error at the end.
         single.append(abs((pair["device_ns"] - start["device_ns"]) - (pair["host_ns"] - start["host_ns"])))
     outside = sum(1 for error, width in zip(errors, declared) if error > width + 20)
-    return {"pairs": len(errors), "max_error_ns": max(errors), "p50_error_ns": median(errors),
+    return {"pairs": len(errors), "max_error_ns": max(errors), "p50_error_ns": rig.percentile(errors, 0.5),
             "max_uncertainty_ns": max(declared), "outside_uncertainty": outside,
             "counter_max_error_ns": max(counters), "one_pair_at_the_end_us": max(single) / 1e3}
 

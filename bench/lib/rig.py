@@ -177,11 +177,17 @@ class Daemon:
             raise RuntimeError(f"profctl {' '.join(arguments)}: {done.stderr or done.stdout}")
         return done
 
+    def ask(self, *arguments):
+        return json.loads(self.ctl(*arguments, "--json").stdout)
+
     def start_session(self, *options):
-        return json.loads(self.ctl("start", "--json", *options).stdout)["session_id"]
+        return self.ask("start", *options)["session_id"]
 
     def stop_session(self, session):
         self.ctl("stop", session)
+
+    def dump_of(self, session):
+        return self.ask("show", session)["dump_path"]
 
     def sim_account(self):
         """Thread id: (CPU ns, calls, allocations) of the simulator; sim/account.h."""
@@ -227,6 +233,16 @@ def _slots(path, magic, layout, skip):
         yield (fields[0], *fields[1 + skip:])
 
 
+def manifest_of(dump):
+    with open(os.path.join(dump, "profd_manifest.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
 def scrape(address):
     """One GET /metrics on a connection of its own (the server keeps none): (seconds, body)."""
     begin = time.perf_counter()
@@ -240,4 +256,13 @@ def scrape(address):
     head, _, body = b"".join(received).partition(b"\r\n\r\n")
     if not re.match(rb"HTTP/1\.[01] 200", head):
         raise RuntimeError("GET /metrics: " + head.split(b"\r\n")[0].decode())
+    return seconds, body
+
+
+def times_of(address, count):
+    """Seconds of so many scrapes, and what the last answered."""
+    seconds, body = [], b""
+    for _ in range(count):
+        took, body = scrape(address)
+        seconds.append(took)
     return seconds, body
