@@ -62,6 +62,10 @@ struct Started {
   int64_t host_ns;
 };
 
+ChannelStart Every20Ms(uint32_t channel) {
+  return {.channel = channel, .channel_type = 1, .sample_period = 20, .user_data = {}};
+}
+
 class DeviceControlTest : public ::testing::Test {
  protected:
   DeviceControlTest() {
@@ -71,9 +75,7 @@ class DeviceControlTest : public ::testing::Test {
     pump_.emplace(hal_.Library(), clock_, pool_, sink_, pump_options_);
     control_.emplace(3, hal_.Library(), *pump_, clock_);
   }
-  void Start(Answer<Started>& answer,
-             ChannelStart start = {
-                 .channel = kHbm, .channel_type = 1, .sample_period = 20, .user_data = {}}) {
+  void Start(Answer<Started>& answer, ChannelStart start = Every20Ms(kHbm)) {
     control_->StartChannel(std::move(start), 1, [&answer](const Status& status, int64_t ns) {
       answer.Give({status, ns});
     });
@@ -81,10 +83,14 @@ class DeviceControlTest : public ::testing::Test {
   void Stop(Answer<StopOutcome>& answer) {
     control_->StopChannel(kHbm, [&answer](const StopOutcome& outcome) { answer.Give(outcome); });
   }
-  void MustStart() {
+  Started StartNow(ChannelStart start = Every20Ms(kHbm)) {
     Answer<Started> started;
-    Start(started);
-    ASSERT_TRUE(started.Wait().status.ok()) << started.Wait().status.message();
+    Start(started, std::move(start));
+    return started.Wait();
+  }
+  void MustStart() {
+    const Status status = StartNow().status;
+    ASSERT_TRUE(status.ok()) << status.message();
   }
   StopOutcome StopNow() {
     Answer<StopOutcome> stopped;
@@ -95,11 +101,7 @@ class DeviceControlTest : public ::testing::Test {
     MustStart();
     StopNow();
   }
-  void Refuse() {
-    Answer<Started> refused;
-    Start(refused);
-    ASSERT_FALSE(refused.Wait().status.ok());
-  }
+  void Refuse() { ASSERT_FALSE(StartNow().status.ok()); }
   // The driver answers after the deadline.
   void StartTooLate() {
     hal_.Hold(Call::kStart, 3);
@@ -110,6 +112,11 @@ class DeviceControlTest : public ::testing::Test {
     EXPECT_EQ(started.Wait().status.code(), StatusCode::kDeadlineExceeded);
     hal_.Release(Call::kStart, 3);
     while (!control_->Health().ok()) std::this_thread::yield();
+  }
+  int StatusNow() {
+    Answer<Result<int>> answer;
+    control_->QueryStatus([&](const Result<int>& status) { answer.Give(status); });
+    return answer.Wait().value_or(-7);
   }
   int64_t MuchLater() const { return clock_.SteadyNs() + 100 * kNsPerSecond; }
 
@@ -123,15 +130,13 @@ class DeviceControlTest : public ::testing::Test {
 };
 
 TEST_F(DeviceControlTest, StartsWithTheParametersGivenAndReads) {
-  Answer<Started> started;
-  int64_t before = clock_.MonotonicRawNs();
-  Start(started, {.channel = kHbm,
-                  .channel_type = 1,
-                  .sample_period = 20,
-                  .user_data = {std::byte{0xAB}, std::byte{1}}});
-  ASSERT_TRUE(started.Wait().status.ok());
-  EXPECT_GE(started.Wait().host_ns, before);
-  EXPECT_LE(started.Wait().host_ns, clock_.MonotonicRawNs());
+  const int64_t before = clock_.MonotonicRawNs();
+  ChannelStart start = Every20Ms(kHbm);
+  start.user_data = {std::byte{0xAB}, std::byte{1}};
+  const Started started = StartNow(start);
+  ASSERT_TRUE(started.status.ok());
+  EXPECT_GE(started.host_ns, before);
+  EXPECT_LE(started.host_ns, clock_.MonotonicRawNs());
   EXPECT_THAT(hal_.log(), ElementsAre("start 3/1 type 1 period 20 real 1 data ab01"));
   hal_.Data(3, kHbm, Hbm(1000));
   sink_.WaitForRecords(1);
@@ -139,11 +144,10 @@ TEST_F(DeviceControlTest, StartsWithTheParametersGivenAndReads) {
 
 TEST_F(DeviceControlTest, AFailedStartLeavesNothingRegistered) {
   hal_.Code(Call::kStart, abi::kProfNotEnoughSubChannel);
-  Answer<Started> started;
-  Start(started);
-  EXPECT_EQ(started.Wait().status.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(started.Wait().status.message(), HasSubstr("held by another process"));
-  EXPECT_EQ(started.Wait().host_ns, 0);
+  const Started started = StartNow();
+  EXPECT_EQ(started.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(started.status.message(), HasSubstr("held by another process"));
+  EXPECT_EQ(started.host_ns, 0);
   EXPECT_EQ(pump_->table()->Remove(3, kHbm).code(), StatusCode::kNotFound);
 }
 
@@ -372,14 +376,11 @@ TEST_F(DeviceControlTest, AStopThatHangsKeepsOnlyItsChannelWaiting) {
   EXPECT_EQ(stopped.Wait().status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(status.Wait().ok());
 
-  Answer<Started> started;
-  Start(started, {.channel = abi::kChannelPcie, .channel_type = 1, .sample_period = 20,
-                  .user_data = {}});
-  EXPECT_TRUE(started.Wait().status.ok()) << started.Wait().status.message();
-  Answer<Started> same;
-  Start(same);
-  EXPECT_EQ(same.Wait().status.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(same.Wait().status.message(), HasSubstr("stopping channel hbm of device 3"));
+  const Status started = StartNow(Every20Ms(abi::kChannelPcie)).status;
+  EXPECT_TRUE(started.ok()) << started.message();
+  const Status same = StartNow().status;
+  EXPECT_EQ(same.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(same.message(), HasSubstr("stopping channel hbm of device 3"));
   EXPECT_THAT(control_->Health().message(), HasSubstr("stopping channel hbm of device 3"));
 
   // A driver that lets no other stop in either: the device is stuck, not every thread we have.
@@ -389,11 +390,9 @@ TEST_F(DeviceControlTest, AStopThatHangsKeepsOnlyItsChannelWaiting) {
   hal_.WaitUntilHeld(2);
   control_->CheckDeadlines(MuchLater());
   EXPECT_EQ(second.Wait().status.code(), StatusCode::kDeadlineExceeded);
-  Answer<Started> third;
-  Start(third, {.channel = abi::kChannelHccs, .channel_type = 1, .sample_period = 20,
-                .user_data = {}});
-  EXPECT_EQ(third.Wait().status.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(third.Wait().status.message(), HasSubstr("stopping channel"));
+  const Status third = StartNow(Every20Ms(abi::kChannelHccs)).status;
+  EXPECT_EQ(third.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(third.message(), HasSubstr("stopping channel"));
 
   hal_.Release(Call::kStop, 3);
   while (!control_->Health().ok()) std::this_thread::yield();
@@ -410,9 +409,7 @@ TEST_F(DeviceControlTest, AStartThatHangsKeepsOnlyItsChannelWaiting) {
   control_->CheckDeadlines(MuchLater());
   EXPECT_EQ(started.Wait().status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(other.Wait().status.ok()) << other.Wait().status.message();
-  Answer<Started> same;
-  Start(same);
-  EXPECT_EQ(same.Wait().status.code(), StatusCode::kUnavailable);
+  EXPECT_EQ(StartNow().status.code(), StatusCode::kUnavailable);
   hal_.Release(Call::kStart, 3);
   while (!control_->Health().ok()) std::this_thread::yield();
   RunOnce();
@@ -479,17 +476,11 @@ TEST_F(DeviceControlTest, AStuckClockAnswersByItsDeadline) {
 }
 
 TEST_F(DeviceControlTest, ReadsTheStatus) {
-  Answer<Result<int>> healthy;
-  control_->QueryStatus([&](const Result<int>& status) { healthy.Give(status); });
-  EXPECT_EQ(healthy.Wait().value_or(-7), abi::kDrvStatusWork);
+  EXPECT_EQ(StatusNow(), abi::kDrvStatusWork);
   hal_.Code(Call::kStatus, abi::kDrvErrorNotSupport);
-  Answer<Result<int>> mute;
-  control_->QueryStatus([&](const Result<int>& status) { mute.Give(status); });
-  EXPECT_EQ(mute.Wait().value_or(-7), -1);
+  EXPECT_EQ(StatusNow(), -1);
   hal_.Code(Call::kStatus, abi::kDrvErrorNoDevice);
-  Answer<Result<int>> error;
-  control_->QueryStatus([&](const Result<int>& status) { error.Give(status); });
-  EXPECT_EQ(error.Wait().value_or(-7), -1);
+  EXPECT_EQ(StatusNow(), -1);
 }
 
 }  // namespace
