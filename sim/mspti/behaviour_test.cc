@@ -307,8 +307,7 @@ TEST_IN_CHILD(MsptiRate, MakesAsManyKernelsAsRequested) {
   Client::The().Begin({kKernel});
   EXPECT_TRUE(Eventually([] { return ReadCounts().recorded[kKernel] >= 2000; }));
   EXPECT_GE(clock.SteadyNs() - before, 90'000'000) << "not faster";
-  Client::The().Unsubscribe();
-  Client::The().Flush();
+  Client::The().End();
   MutexLock lock(Client::The().mutex);
   std::set<uint32_t> streams;
   for (const Record& record : Client::The().records) streams.insert(record.Get<uint32_t>(24));
@@ -364,12 +363,6 @@ TEST_IN_CHILD(MsptiMarks, HostHalvesComeAtOnce) {
   EXPECT_EQ(marks[2].texts.at(44), "");
 }
 
-void* NewStream() {
-  void* stream = nullptr;
-  CALL(Acl(), aclrtCreateStream)(&stream);
-  return stream;
-}
-
 TEST_IN_CHILD(MsptiMarks, TheDevicesHalfFollows) {
   BeginWithMarks();
   void* const stream = NewStream();
@@ -403,8 +396,7 @@ TEST(MsptiMarks, TheDevicesHalfMayBeLateOrNeverCome) {
     void* const stream = NewStream();
     Mark("never", stream);
     Synchronize();
-    Client::The().Unsubscribe();  // reads what the device has
-    Client::The().Flush();
+    Client::The().End();
     EXPECT_THAT(Client::The().Have(kMarker), SizeIs(1));
   }));
 }

@@ -74,7 +74,12 @@ class Client {
     }
   }
   void Flush() { EXPECT_EQ(CALL(Mspti(), msptiActivityFlushAll)(1), kOk); }
+  // Reads what the device has.
   int Unsubscribe() { return CALL(Mspti(), msptiUnsubscribe)(subscriber); }
+  void End() {
+    EXPECT_EQ(Unsubscribe(), kOk);
+    Flush();
+  }
 
   // All so far of a kind, after flushing until there are as many.
   std::vector<Record> Wait(uint32_t kind, size_t least) {
@@ -183,6 +188,11 @@ class Client {
 inline void BeginOn(int32_t device, const std::vector<uint32_t>& kinds) {
   CALL(Acl(), aclrtSetDevice)(device);
   Client::The().Begin(kinds);
+}
+inline void* NewStream() {
+  void* stream = nullptr;
+  CALL(Acl(), aclrtCreateStream)(&stream);
+  return stream;
 }
 inline void Launch(const char* name, void* stream = nullptr, int64_t duration_ns = 20'000) {
   acl::Kernel kernel{name, "MatMulV2"};

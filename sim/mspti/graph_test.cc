@@ -8,8 +8,7 @@ using testing::SizeIs;
 
 // Of a graph: a kernel, and a communication on a stream of its own.
 void LoadGraph(void* group) {
-  void* stream = nullptr;
-  CALL(Acl(), aclrtCreateStream)(&stream);
+  void* const stream = NewStream();
   EXPECT_EQ(CALL(Acl(), simAclModelLoad)(7, "net"), 0);
   EXPECT_EQ(CALL(Acl(), simAclModelLoad)(8, "net"), acl::kInvalidParameter) << "one at a time";
   Launch("conv");

@@ -41,7 +41,7 @@ TEST_IN_CHILD(MsptiRecords, EqualTheGroundTruth) {
   ASSERT_EQ(CALL(Acl(), simAclTruth)(path.c_str()), 0);
   CALL(Acl(), aclrtSetDevice)(0);
   void* streams[3] = {};
-  for (void*& stream : streams) CALL(Acl(), aclrtCreateStream)(&stream);
+  for (void*& stream : streams) stream = NewStream();
   Client::The().Begin({kKernel});
   for (int i = 0; i < 300; ++i) {
     Launch(("kernel" + std::to_string(i)).c_str(), streams[i % 3], 1'000 + i * 37 % 5'000);
@@ -127,8 +127,7 @@ TEST_IN_CHILD(MsptiRecords, UnknownNamesLeaveNoRecord) {
   for (int i = 0; i < 4; ++i) Launch("kernel");
   Synchronize();
   EXPECT_THAT(Client::The().Wait(kKernel, 2), SizeIs(2));  // two lost their begins
-  Client::The().Unsubscribe();
-  Client::The().Flush();
+  Client::The().End();
   EXPECT_THAT(Client::The().Have(kKernel), SizeIs(2));
   EXPECT_THAT(Client::The().Have(kAclApi), IsEmpty());
 }
@@ -157,8 +156,7 @@ TEST_IN_CHILD(MsptiRecords, OtherChipsGiveHostRecordsOnly) {
   Launch("kernel");
   Synchronize();
   Client::The().Wait(kAclApi, 1);
-  Client::The().Unsubscribe();
-  Client::The().Flush();
+  Client::The().End();
   EXPECT_THAT(Client::The().Have(kKernel), IsEmpty());
 }
 
@@ -167,9 +165,7 @@ TEST(MsptiRecords, ChipsWithDeviceRecords) {
     EXPECT_TRUE(InChild([chip] {
       Settings(std::string("mspti.chip=") + chip);
       BeginOn(0, {kKernel});
-      void* stream = nullptr;
-      CALL(Acl(), aclrtCreateStream)(&stream);
-      Launch("kernel", stream);
+      Launch("kernel", NewStream());
       EXPECT_EQ(Client::The().Wait(kKernel, 1).at(0).Get<uint32_t>(24), 1u);
     })) << chip;
   }
@@ -182,8 +178,7 @@ TEST_IN_CHILD(MsptiRecords, AnOccupiedDeviceIsSilent) {
   Launch("kernel");
   Synchronize();
   Client::The().Wait(kAclApi, 1);
-  Client::The().Unsubscribe();
-  Client::The().Flush();
+  Client::The().End();
   EXPECT_THAT(Client::The().Have(kKernel), IsEmpty());
 }
 
@@ -192,16 +187,14 @@ TEST_IN_CHILD(MsptiRecords, SilentOnCommand) {
   BeginOn(0, {kKernel, kAclApi});
   Launch("kernel");
   Synchronize();
-  EXPECT_EQ(Client::The().Unsubscribe(), kOk);
-  Client::The().Flush();
+  Client::The().End();
   EXPECT_THAT(Client::The().Have(kAclApi), IsEmpty());
   EXPECT_EQ(Client::The().Requests(), 0u);
 }
 
 TEST_IN_CHILD(MsptiRecords, KernelsOfStreamsComeOutOfStartOrder) {
   CALL(Acl(), aclrtSetDevice)(0);
-  void* other = nullptr;
-  CALL(Acl(), aclrtCreateStream)(&other);
+  void* const other = NewStream();
   Client::The().Begin({kKernel});
   Launch("long", nullptr, 30'000'000);
   Launch("short", other, 1'000);
@@ -320,8 +313,7 @@ TEST(MsptiVersions, BeforeMarch2026NothingIsDeliveredOrReportedWithoutThePreload
       BeginOn(0, {kKernel, kApi, kMemory});
       Launch("kernel");
       Synchronize();
-      Client::The().Unsubscribe();
-      Client::The().Flush();
+      Client::The().End();
       EXPECT_EQ(Client::The().Requests(), 0u);
     })) << profile;
     EXPECT_TRUE(InChild([profile] {
