@@ -50,12 +50,9 @@ class RecoveryTest : public testing::Test {
     options.session.session_id = "s-1";
     options.session.start_wall_ns = wall_;
     options.session.start_raw_ns = kRaw;
-    SessionDumpOptions::Device device;
-    device.facts.id = 0;
-    device.facts.chip_id = 5;
-    if (!clocks_later) device.clocks = DumpClocks{kRaw, 87, 176, 88, 9};
+    options.devices.push_back({.facts = {.id = 0, .chip_id = 5}, .clocks = {}});
+    if (!clocks_later) options.devices[0].clocks = DumpClocks{kRaw, 87, 176, 88, 9};
     options.clocks_later = clocks_later;
-    options.devices.push_back(device);
     options.owner = Myself();
     options.sync_at_end = false;
     options.slice_bytes = 240;
@@ -82,6 +79,14 @@ class RecoveryTest : public testing::Test {
   std::string At(const std::string& file) const { return path_ + "/" + file; }
   void Append(const std::string& file, const std::string& text) {
     std::ofstream(At(file), std::ios::binary | std::ios::app) << text;
+  }
+  Manifest Stored() const { return ParseManifest(ReadText(At("profd_manifest.json"))).value(); }
+  void Store(const Manifest& manifest) { WriteText(At("profd_manifest.json"), Serialize(manifest)); }
+  // It was written to so many seconds after the start.
+  void SetWritten(const std::string& slice, int64_t second) {
+    const timespec time = {wall_ / kNsPerSecond + second, wall_ % kNsPerSecond};
+    const timespec times[] = {time, time};
+    ASSERT_EQ(::utimensat(AT_FDCWD, slice.c_str(), times, 0), 0);
   }
   RecoveryOptions Options() const {
     return {.now_wall_ns = wall_ + 100 * kNsPerSecond, .now_raw_ns = kRaw + 100 * kNsPerSecond};
@@ -123,10 +128,9 @@ TEST_F(RecoveryTest, CutsToCompleteRecordsAndEndsEverything) {
   EXPECT_THAT(FilesBelow(path_), testing::IsSupersetOf({"host/end_info", "host/end_info.done",
                                                         "device_0/end_info.0",
                                                         "device_0/end_info.0.done"}));
-  Result<Manifest> written = ParseManifest(ReadText(At("profd_manifest.json")));
-  ASSERT_TRUE(written.ok());
-  EXPECT_EQ(written->state, DumpState::kInterrupted);
-  EXPECT_EQ(written->reason, "profd ended before the session did");
+  const Manifest written = Stored();
+  EXPECT_EQ(written.state, DumpState::kInterrupted);
+  EXPECT_EQ(written.reason, "profd ended before the session did");
   EXPECT_EQ(ChannelOf(dump, kHbm).records, 13u);
   EXPECT_EQ(ChannelOf(dump, kHccs).records, 1u);
   EXPECT_EQ(dump.manifest.marks, 1u);
@@ -135,10 +139,9 @@ TEST_F(RecoveryTest, CutsToCompleteRecordsAndEndsEverything) {
 // What was counted had been taken, not written.
 TEST_F(RecoveryTest, AFileThatWasNeverWrittenHasNoRecords) {
   Make();
-  Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
-  ASSERT_TRUE(manifest.ok());
-  for (ManifestChannel& channel : manifest->channels) channel.records = channel.bytes = 999;
-  WriteText(At("profd_manifest.json"), Serialize(*manifest));
+  Manifest manifest = Stored();
+  for (ManifestChannel& channel : manifest.channels) channel.records = channel.bytes = 999;
+  Store(manifest);
   fs::remove(At("device_0/data/hccs.data.0.slice_0"));
   RecoveredDump dump = Recover();
   EXPECT_EQ(ChannelOf(dump, kHbm).records, 13u);
@@ -166,12 +169,12 @@ TEST_F(RecoveryTest, MarksAreMissingFromTheLastOneOn) {
     SCOPED_TRACE(known);
     Make();
     if (known) {
-      Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
+      Manifest manifest = Stored();
       ManifestChannel& marks = manifest.channels.emplace_back();
       marks.collector = "marks";
       marks.file = "marks.tsv";
       marks.state = "running";
-      WriteText(At("profd_manifest.json"), Serialize(manifest));
+      Store(manifest);
     }
     for (const int second : {7, 9, 8}) {
       Append("host/profd/marks.tsv", fmt::format("{}\t2\t\t2\tmark\ta\t0\t\n", kRaw + second * kNsPerSecond));
@@ -193,13 +196,12 @@ TEST_F(RecoveryTest, MarksAreMissingFromTheLastOneOn) {
 // The manifest is replaced every ten seconds; the journal has what was lost since.
 TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
   Make();
-  Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
-  ASSERT_TRUE(manifest.ok());
+  Manifest manifest = Stored();
   // Known already: changes nothing.
-  manifest->channels[0].AddGap({kRaw + 500, 4, LossReason::kDriver, kRaw + 100});
-  manifest->channels[0].AddLoss(LossReason::kDriver, 4, 96, kRaw + 500);
-  WriteText(At("profd_manifest.json"), Serialize(*manifest));
-  const std::string journal = fs::exists(At("host/profd/slices.tsv")) ? "host/profd/slices.tsv" : "profd/slices.tsv";
+  manifest.channels[0].AddGap({kRaw + 500, 4, LossReason::kDriver, kRaw + 100});
+  manifest.channels[0].AddLoss(LossReason::kDriver, 4, 96, kRaw + 500);
+  Store(manifest);
+  const std::string journal = "host/profd/slices.tsv";
   Append(journal, LostLine({0, kHbm, "hbm", LossReason::kDriver, 4, 96, kRaw + 100, kRaw + 500, 4}));
   Append(journal, LostLine({0, kHbm, "hbm", LossReason::kDriver, 9, 216, kRaw + 900, kRaw + 950, 5}));
   Append(journal, LostLine({0, kHccs, "hccs", LossReason::kQueueFull, 2, 60, kRaw + 10, kRaw + 20, 2}));
@@ -219,12 +221,11 @@ TEST_F(RecoveryTest, LossesSinceTheLastManifestAreInTheJournal) {
 // What was lost in the last moment was not reported: its records' timestamps show it.
 TEST_F(RecoveryTest, GapsWithoutANoteAreFound) {
   Make();
-  Result<Manifest> manifest = ParseManifest(ReadText(At("profd_manifest.json")));
-  ASSERT_TRUE(manifest.ok());
-  ManifestChannel& listed = manifest->channels[1];
+  Manifest manifest = Stored();
+  ManifestChannel& listed = manifest.channels[1];
   ASSERT_EQ(listed.channel, kHccs);
   listed.hz_effective = 10;
-  WriteText(At("profd_manifest.json"), Serialize(*manifest));
+  Store(manifest);
   std::string lines;
   for (int i = 1; i < 40; ++i) {
     if (i < 20 || i > 22) lines += fmt::format("{}:{}00000002 3 4\n", 1 + i / 10, i % 10);
@@ -320,11 +321,11 @@ TEST_F(RecoveryTest, MissingClockFilesAreWritten) {
 // A device that did not answer at the start, and did 2 s later: 100,000,000 cycles of its 50 MHz.
 TEST_F(RecoveryTest, ClocksAreCountedBack) {
   Make();
-  Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
+  Manifest manifest = Stored();
   manifest.devices[0].counter_hz = 50e6;
   manifest.clocks = {{-1, "start", {kRaw, 87}}, {0, "periodic", {kRaw + 2 * kNsPerSecond, 99, 10 * kNsPerSecond, 500'000'000, 9}}};
   manifest.warnings = {"the clocks of device 0 could not be read; its timestamps are off by an unknown amount"};
-  WriteText(At("profd_manifest.json"), Serialize(manifest));
+  Store(manifest);
   RecoveredDump dump = Recover();
   EXPECT_EQ(ReadText(At("device_0/dev_start.log.0")), "clock_monotonic_raw: 8000000000\ncntvct: 400000000\n");
   EXPECT_THAT(dump.manifest.warnings, Not(Contains(HasSubstr("unknown amount"))));
@@ -333,12 +334,12 @@ TEST_F(RecoveryTest, ClocksAreCountedBack) {
 // Their counts are in no manifest that was written before they began to write.
 TEST_F(RecoveryTest, CountsRecordsOfHostCollectors) {
   Make();
-  Manifest manifest = ParseManifest(ReadText(At("profd_manifest.json"))).value();
+  Manifest manifest = Stored();
   for (const char* collector : {"host_cpu", "npu_state"}) {
     ManifestChannel channel{.collector = collector, .state = "running"};
     manifest.channels.push_back(channel);
   }
-  WriteText(At("profd_manifest.json"), Serialize(manifest));
+  Store(manifest);
   WriteText(At("host/profd/samples.tsv"),
             std::string(kOwnSamplesHeading) + "1\tm\t0\t\t2\n2\tm\t1\t\t3\n3\tm\t0\t\t");
   RecoveredDump dump = Recover();
@@ -354,15 +355,10 @@ TEST_F(RecoveryTest, CountsRecordsOfHostCollectors) {
 TEST_F(RecoveryTest, ActivityHasAChannelAndAGapFromItsLastRecord) {
   Make();
   const ActivityFile& kernels = FileOf(ActivityFileId::kKernel);
-  WriteText(At("host/data/" + std::string(kernels.file) + ".slice_0"), std::string(3 * kernels.record_bytes, 'x'));
-  const RecoveryOptions options = Options();
-  // Written to at the second 40 of 100.
   const std::string slice = At("host/data/" + std::string(kernels.file) + ".slice_0");
-  const int64_t written_ns = wall_ + 40 * kNsPerSecond;
-  const timespec time = {written_ns / kNsPerSecond, written_ns % kNsPerSecond};
-  const timespec times[] = {time, time};
-  ASSERT_EQ(::utimensat(AT_FDCWD, slice.c_str(), times, 0), 0);
-  const RecoveredDump dump = Recover(options);
+  WriteText(slice, std::string(3 * kernels.record_bytes, 'x'));
+  SetWritten(slice, 40);  // of 100
+  const RecoveredDump dump = Recover();
   const auto found = std::ranges::find(dump.manifest.channels, kernels.collector, &ManifestChannel::collector);
   ASSERT_NE(found, dump.manifest.channels.end());
   EXPECT_EQ(found->records, 3u);
@@ -381,12 +377,8 @@ TEST_F(RecoveryTest, TheGapOfActivityBeginsAtItsLastRecordNotWhereThatWasWritten
   kernels[1].start_ns = kRaw + 38 * kNsPerSecond;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(kernels));
   WriteText(slice, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  const RecoveryOptions options = Options();
-  const int64_t written_ns = wall_ + 40 * kNsPerSecond;
-  const timespec time = {written_ns / kNsPerSecond, written_ns % kNsPerSecond};
-  const timespec times[] = {time, time};
-  ASSERT_EQ(::utimensat(AT_FDCWD, slice.c_str(), times, 0), 0);
-  const RecoveredDump dump = Recover(options);
+  SetWritten(slice, 40);
+  const RecoveredDump dump = Recover();
   const ManifestChannel& channel = *std::ranges::find(dump.manifest.channels, "activity_kernel", &ManifestChannel::collector);
   ASSERT_EQ(channel.gaps.size(), 1u);
   EXPECT_EQ(channel.gaps[0].from_ns, kRaw + 39 * kNsPerSecond);

@@ -43,12 +43,8 @@ class DumpSpaceTest : public testing::Test {
     options.session.session_id = "s-1";
     options.session.start_raw_ns = kRaw;
     for (int id : {0, 1}) {
-      SessionDumpOptions::Device device;
-      device.facts.id = id;
-      device.facts.chip_id = chip;
-      device.facts.counter_hz = 50e6;
-      device.clocks = DumpClocks{kRaw, 87, 176, 88, 9};
-      options.devices.push_back(device);
+      options.devices.push_back({.facts = {.id = id, .chip_id = chip, .counter_hz = 50e6},
+                                 .clocks = DumpClocks{kRaw, 87, 176, 88, 9}});
     }
     options.owner = Myself();
     options.sync_at_end = false;

@@ -34,13 +34,8 @@ SessionDumpOptions Options() {
   options.node.hostname = "n1";
   options.node.profd_version = "0.1.0";
   for (int id : {0, 5}) {
-    SessionDumpOptions::Device device;
-    device.facts.id = id;
-    device.facts.chip_id = 5;
-    device.facts.counter_hz = 50e6;
-    device.facts.aicore_mhz = 1800;
-    device.clocks = DumpClocks{kRaw, 87, 176, 88, 9};
-    options.devices.push_back(device);
+    options.devices.push_back({.facts = {.id = id, .chip_id = 5, .counter_hz = 50e6, .aicore_mhz = 1800},
+                               .clocks = DumpClocks{kRaw, 87, 176, 88, 9}});
   }
   options.host_clocks.host_ns = kRaw;
   options.host_clocks.host_count = 87;

@@ -94,12 +94,8 @@ class SliceLifeTest : public testing::Test {
     options.session.session_id = "s-1";
     options.session.start_wall_ns = wall_;
     options.session.start_raw_ns = kRaw;
-    SessionDumpOptions::Device device;
-    device.facts.id = 0;
-    device.facts.chip_id = 5;
-    device.facts.counter_hz = 50e6;
-    device.clocks = DumpClocks{kRaw, 87, 176, 88, 9};
-    options.devices.push_back(device);
+    options.devices.push_back({.facts = {.id = 0, .chip_id = 5, .counter_hz = 50e6},
+                               .clocks = DumpClocks{kRaw, 87, 176, 88, 9}});
     options.host_clocks = {kRaw, 87, 0, 0, 0};
     options.owner = Myself();
     options.sync_at_end = false;

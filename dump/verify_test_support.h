@@ -37,12 +37,8 @@ class VerifyTest : public testing::Test {
     options.session.start_raw_ns = kStartNs;
     options.owner = {::getuid(), ::getgid()};
     options.slice_bytes = 4096;
-    SessionDumpOptions::Device device;
-    device.facts.id = 0;
-    device.facts.chip_id = 5;
-    device.facts.counter_hz = 50e6;
-    device.clocks = DumpClocks{kStartNs, 1000, 77 * kNsPerSecond, 5000, 100};
-    options.devices.push_back(device);
+    options.devices.push_back({.facts = {.id = 0, .chip_id = 5, .counter_hz = 50e6},
+                               .clocks = DumpClocks{kStartNs, 1000, 77 * kNsPerSecond, 5000, 100}});
     options.host_clocks = {kStartNs, 1000, 0, 0, 0};
     dump_ = SessionDump::Create(*root_, std::move(options)).value();
     path_ = dump_->path();
