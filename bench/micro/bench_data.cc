@@ -152,10 +152,7 @@ class Writer {
     SessionDumpOptions options;
     options.owner = {::getuid(), ::getgid()};
     options.sync_at_end = false;
-    SessionDumpOptions::Device device;
-    device.facts.id = 0;
-    device.facts.chip_id = 5;
-    options.devices.push_back(device);
+    options.devices.push_back({.facts = {.id = 0, .chip_id = 5}, .clocks = {}});
     sessions_.push_back(writer_->Open(std::move(options), 1, [](const Result<std::string>&) {}));
     Settle();
     return sessions_.back();

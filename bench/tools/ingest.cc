@@ -98,13 +98,9 @@ SessionDumpOptions Options(uint64_t limit) {
   options.max_bytes = limit;
   options.age_at_limit = true;
   for (int id = 0; id < kDevices; ++id) {
-    SessionDumpOptions::Device device;
-    device.facts.id = id;
-    device.facts.chip_id = 5;
-    device.facts.counter_hz = 50e6;
-    device.clocks = DumpClocks{1000, 0, 0, 0, 100};
     options.session.devices.push_back(id);
-    options.devices.push_back(std::move(device));
+    options.devices.push_back({.facts = {.id = id, .chip_id = 5, .counter_hz = 50e6},
+                               .clocks = DumpClocks{1000, 0, 0, 0, 100}});
   }
   return options;
 }

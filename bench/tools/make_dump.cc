@@ -205,14 +205,9 @@ SessionDumpOptions OptionsOf(int devices) {
   options.host_clocks = {kStartRawNs, 0, 0, 0, 0};
   options.sync_at_end = false;
   for (int id = 0; id < devices; ++id) {
-    SessionDumpOptions::Device device;
-    device.facts.id = id;
-    device.facts.chip_id = 5;
-    device.facts.counter_hz = 50e6;
-    device.facts.aicore_mhz = 1800;
-    device.clocks = DumpClocks{kStartRawNs, 0, kDeviceNs, kDeviceCount, 100};
     options.session.devices.push_back(id);
-    options.devices.push_back(std::move(device));
+    options.devices.push_back({.facts = {.id = id, .chip_id = 5, .counter_hz = 50e6, .aicore_mhz = 1800},
+                               .clocks = DumpClocks{kStartRawNs, 0, kDeviceNs, kDeviceCount, 100}});
   }
   return options;
 }

@@ -241,13 +241,8 @@ PROFD_SIM_EXPORT int aclrtMemcpyAsync(void*, size_t to_size, const void*, size_t
   if (size > to_size) return acl::kInvalidParameter;
   if (device == nullptr) return acl::kNoContext;
   const acl::CallTimes times = Reporter::The().Begin();
-  acl::Task task;
-  task.kind = acl::Task::kCopy;
-  task.name = "MemcpyAsync";
-  task.stream = id;
-  task.bytes = size;
-  task.duration_ns = static_cast<int64_t>(size / acl::kCopyRate);
-  const auto placed = device->Launch(std::move(task));
+  const auto placed = device->Launch({.kind = acl::Task::kCopy, .name = "MemcpyAsync", .stream = id,
+                                      .duration_ns = static_cast<int64_t>(size / acl::kCopyRate), .bytes = size});
   if (placed == nullptr) return acl::kSyncTimeout;
   Reporter::The().Copied(times, device->id(), *placed);
   return acl::kSuccess;
@@ -265,14 +260,9 @@ PROFD_SIM_EXPORT int simAclLaunch(const acl::Kernel* kernel, void* stream) {
   if (kernel == nullptr || kernel->duration_ns < 0) return acl::kInvalidParameter;
   if (device == nullptr) return acl::kNoContext;
   const acl::CallTimes times = Reporter::The().Begin();
-  acl::Task task;
-  task.name = kernel->name;
-  task.type = kernel->type;
-  task.task_type = kernel->task_type;
-  task.block_dim = kernel->block_dim;
-  task.tensors.assign(kernel->tensors, kernel->tensors + kernel->tensor_count);
-  task.stream = id;
-  task.duration_ns = kernel->duration_ns;
+  acl::Task task{.name = kernel->name, .type = kernel->type, .task_type = kernel->task_type,
+                 .block_dim = kernel->block_dim, .tensors = {kernel->tensors, kernel->tensors + kernel->tensor_count},
+                 .stream = id, .duration_ns = kernel->duration_ns};
   if (acl::t_model != nullptr) return acl::PutIntoModel(times, std::move(task));
   const auto placed = device->Launch(std::move(task));
   if (placed == nullptr) return acl::kSyncTimeout;
@@ -310,11 +300,7 @@ PROFD_SIM_EXPORT int simAclModelExecute(uint32_t model, uint32_t iteration,
 PROFD_SIM_EXPORT int simAclTrace(uint64_t value, uint16_t tag, void* stream) {
   const auto [device, id] = acl::Resolve(stream);
   if (device == nullptr) return acl::kNoContext;
-  acl::Task task;
-  task.kind = acl::Task::kTrace;
-  task.stream = id;
-  task.value = value;
-  task.tag = tag;
+  acl::Task task{.kind = acl::Task::kTrace, .stream = id, .value = value, .tag = tag};
   if (acl::t_model != nullptr) return acl::PutIntoModel({}, std::move(task));
   return device->Launch(std::move(task)) != nullptr ? acl::kSuccess : acl::kSyncTimeout;
 }
@@ -333,17 +319,10 @@ PROFD_SIM_EXPORT int simAclCommunicate(const acl::Communication* communication, 
   if (communication == nullptr || group == nullptr) return acl::kInvalidParameter;
   if (device == nullptr) return acl::kNoContext;
   const acl::CallTimes times = Reporter::The().Begin();
-  acl::Task task;
-  task.kind = acl::Task::kCommunication;
-  task.name = communication->name;
-  task.type = communication->type;
-  task.stream = id;
-  task.duration_ns = communication->duration_ns;
-  task.bytes = communication->bytes;
-  task.group = static_cast<acl::Group*>(group);
-  task.algorithm = communication->algorithm;
-  task.data_type = communication->data_type;
-  task.count = communication->count;
+  acl::Task task{.kind = acl::Task::kCommunication, .name = communication->name, .type = communication->type,
+                 .stream = id, .duration_ns = communication->duration_ns, .bytes = communication->bytes,
+                 .group = static_cast<acl::Group*>(group), .algorithm = communication->algorithm,
+                 .count = communication->count, .data_type = communication->data_type};
   if (acl::t_model != nullptr) return acl::PutIntoModel(times, std::move(task));
   task.operation = task.group->NextOperation();
   const auto placed = device->Launch(std::move(task));

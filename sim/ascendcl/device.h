@@ -20,11 +20,11 @@ namespace profd::sim::acl {
 struct Task {
   enum Kind { kKernel, kCommunication, kCopy, kTrace, kEvent };
   Kind kind = kKernel;
-  std::string name;
-  std::string type;
+  std::string name = {};
+  std::string type = {};
   uint32_t task_type = prof::kTaskAicore;  // kKernel
   uint32_t block_dim = 0;                  // kKernel
-  std::vector<Tensor> tensors;             // kKernel
+  std::vector<Tensor> tensors = {};        // kKernel
   uint32_t stream = 0;
   uint32_t id = 0;       // 0: it has none yet
   uint32_t last_id = 0;  // a communication is several tasks
@@ -36,14 +36,14 @@ struct Task {
   uint64_t value = 0;  // kTrace
   uint32_t tag = 0;    // kTrace
   Group* group = nullptr;
-  uint64_t operation = 0;  // of the group
-  std::string algorithm;   // kCommunication, as are those below
+  uint64_t operation = 0;      // of the group
+  std::string algorithm = {};  // kCommunication, as are those below
   uint64_t count = 0;
   uint8_t data_type = 0;
   int64_t all_arrived_ns = 0;
   bool arrived = false;
-  std::vector<std::shared_ptr<const Task>> after;  // of other streams
-  bool known = false;                              // begin and end are
+  std::vector<std::shared_ptr<const Task>> after = {};  // of other streams
+  bool known = false;                                   // begin and end are
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 };
