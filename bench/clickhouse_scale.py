@@ -17,7 +17,7 @@ import time
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "tests", "harness"), os.path.join(HERE, "..", "tests", "e2e")]
-from clickhouse_server import ClickHouse, temporary_folder
+from clickhouse_server import ClickHouse
 from test_report import make_rank
 
 DATABASE, RUN = "profiles", "scale"
@@ -111,7 +111,7 @@ def main():
     parser.add_argument("--advised", type=int, default=64, help="of how many ranks advise and report are asked")
     parser.add_argument("--profctl", default=os.path.join(HERE, "..", "build", "release", "bin", "profctl"))
     options = parser.parse_args()
-    with temporary_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="profd-clickhouse-", ignore_cleanup_errors=True) as folder:
         # Merged parts are kept for eight minutes otherwise, which takes three times the disk.
         server = ClickHouse(os.path.join(folder, "server"), more="<merge_tree><old_parts_lifetime>5</old_parts_lifetime></merge_tree>")
         try:

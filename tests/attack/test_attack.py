@@ -11,14 +11,14 @@ import shutil
 import socket
 import struct
 import subprocess
-import tempfile
 import unittest
 
 from attack_common import START, AttackCase, as_user, become_root_of_a_namespace, tree
 from attach_client import Client, Forked
 from profd_harness import (ALICE, BOB, IS_ROOT, PROFCTL, TEST_GROUP, Daemon, DaemonCase, demote, eventually, group_id,
-                           is_sanitized, main, replace_file, scaled, scenario_text, temp_folder)
+                           is_sanitized, main, replace_file, scaled, temp_folder)
 from text_files import read_text, write_text
+from toml_files import scenario_text
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 HOSTILE = 'a"} 1\natlas_npu_up{npu="0"} 0\n# ' + ESCAPE + "\\"
@@ -179,7 +179,7 @@ class Identity(AttackCase):
     def test_forged_credentials(self):
         """What a process says of itself, in words or in SCM_CREDENTIALS, changes nothing: not as a user, not as
         root of a container, whom the kernel lets claim what its namespace has, not as root, who may claim anything."""
-        path = os.path.join(self.daemon.base, "attach.sock")
+        path = self.daemon.attach_socket
         self.assertEqual(as_user(ALICE, (self.group,), forge_credentials(path, "forged-0", (1, 0, 0)), []),
                          "refused by the kernel")
         liars = {"forged-user": (ALICE, False, None), "forged-container": (ALICE, True, None),
@@ -199,33 +199,23 @@ class Identity(AttackCase):
         for name, kind in (("s", socket.SOCK_STREAM), ("s", "file"), ("s", "link"),
                            ("attach.sock", socket.SOCK_SEQPACKET), ("attach.sock", "link")):
             with contextlib.ExitStack() as stack:
-                base = tempfile.mkdtemp(prefix="profd-squat-")
-                stack.callback(shutil.rmtree, base, ignore_errors=True)
-                d = Daemon(base=base)
-                os.chmod(base, 0o1777)  # a folder that every user may write, as /tmp
-                path = os.path.join(base, name)
+                d = Daemon()
+                stack.callback(d.dispose)
+                os.chmod(d.base, 0o1777)  # a folder that every user may write, as /tmp
+                path = os.path.join(d.base, name)
                 if kind == "file":
                     write_text(path, "precious")
                 elif kind == "link":
                     os.symlink(self.secret, path)
                 else:
                     self.assertEqual(stack.enter_context(Forked(squat(path, kind), ALICE)).answer, "listening")
-                self.assert_refuses(d, path, (name, kind))
+                self.assertNotEqual(d.start_in_vain(), 0, (name, kind))
+                self.assertIn(path, d.log(), (name, kind))
                 if kind == "file":
                     self.assertEqual(read_text(path), "precious")
                 if kind == "link":
                     self.assertTrue(os.path.islink(path))
                     self.assert_untouched()
-
-    def assert_refuses(self, d, path, what):
-        d.start(ready=False)
-        try:
-            self.assertNotEqual(d.process.wait(scaled(60)), 0, what)
-            self.assertIn(path, d.log(), what)
-        finally:
-            d.process.kill()
-            d.process.wait()
-            d.process = None
 
 
 @unittest.skipUnless(IS_ROOT, "only root can be several users")
@@ -257,7 +247,7 @@ class Output(DaemonCase):
     def test_terminal_log_and_metrics(self):
         process = self.hostile_process()
         write_text(os.path.join(self.folder, "0"), HOSTILE + "\n")
-        path = os.path.join(self.daemon.base, "attach.sock")
+        path = self.daemon.attach_socket
         for job in (HOSTILE, "ok"):
             client = Client(path)
             self.addCleanup(client.socket.close)
@@ -270,12 +260,12 @@ class Output(DaemonCase):
                 self.assert_harmless(answer.stdout + answer.stderr, command)
 
         def reported():
-            return f'pid="{process.pid}"' in self.daemon.scrape_text()
+            return f'pid="{process.pid}"' in self.daemon.get("/metrics")
         eventually(reported, 60, what="the process is in /metrics")
         for command in (("jobs",), ("list",), ("status",), ("top", "--once")):
             self.assert_harmless(self.daemon.run(*command, json_output=False).stdout, command)
         self.assert_harmless(self.daemon.log(10000), "the log")
-        self.assert_lines_of_metrics(self.daemon.scrape_text(), process)
+        self.assert_lines_of_metrics(self.daemon.get("/metrics"), process)
 
     def assert_harmless(self, text, where):
         for bad in ("\x1b", "\x07", "\u202e"):

@@ -5,13 +5,13 @@ Needs root, to be several users."""
 import contextlib
 import json
 import os
-import re
 import socket
 import tempfile
 import time
 import zlib
 from unittest import mock
 
+import processes
 import raw_http2
 from attack_common import START, AttackCase, Attacker, as_user, tree
 from attach_client import Forked
@@ -32,7 +32,7 @@ class Bombs(DaemonCase):
     devices = 1
 
     def peak(self):
-        return int(re.search(r"VmHWM:\s+(\d+)", self.daemon.proc("status"))[1]) // 1024
+        return int(processes.status(self.daemon.pid, "VmHWM")) // 1024
 
     def assert_small_while(self, what):
         before = self.peak()
@@ -347,11 +347,11 @@ class CrowdedDumps(AttackCase):
 
     def test_dump_with_too_many_files(self):
         crowded = self.make_dump(65600)
-        with tempfile.TemporaryDirectory() as out:
-            os.chown(out, ALICE, ALICE)
-            answer = self.daemon.run("fetch", crowded, "--out", out, user=ALICE, groups=(self.group,))
-            self.assertEqual(answer.returncode, 3, answer.stderr)
-            self.assertIn("at most 65536 entries", answer.stdout + answer.stderr)
+        out = temp_folder(self)
+        os.chown(out, ALICE, ALICE)
+        answer = self.daemon.run("fetch", crowded, "--out", out, user=ALICE, groups=(self.group,))
+        self.assertEqual(answer.returncode, 3, answer.stderr)
+        self.assertIn("at most 65536 entries", answer.stdout + answer.stderr)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 
 from attack_common import START, AttackCase, Attacker, exchange, next_slices, tree
 from attach_client import Client
-from profd_harness import ALICE, BOB, demote, eventually, main, scaled
+from profd_harness import ALICE, BOB, demote, eventually, main, scaled, temp_folder
 from text_files import write_text
 
 CYCLES = int(os.environ.get("PROFD_RACE_CYCLES", "2"))
@@ -70,10 +69,10 @@ class Links(AttackCase):
         eventually(lambda: self.daemon.show(session["session_id"])["state"] != "running"
                    or self.daemon.show(session["session_id"])["records"] > 200, what="it records, or has ended")
         self.ctl_as(ALICE, "stop", session["session_id"], expect=(0, 3, 5))
-        with tempfile.TemporaryDirectory(prefix="profd-out-") as out:
-            os.chown(out, ALICE, ALICE)
-            self.ctl_as(ALICE, "fetch", session["session_id"], "--out", out, expect=(0, 1, 3, 4, 5))
-            self.assert_nothing_leaked(out)
+        out = temp_folder(self)
+        os.chown(out, ALICE, ALICE)
+        self.ctl_as(ALICE, "fetch", session["session_id"], "--out", out, expect=(0, 1, 3, 4, 5))
+        self.assert_nothing_leaked(out)
         self.ctl_as(ALICE, "rm", session["session_id"], expect=(0, 1, 3, 4, 5))
 
     def race(self, uid, attack):
@@ -146,7 +145,7 @@ class Reuse(AttackCase):
         """What a number owns is its owner's; no process gets more by having had the number, or the name."""
         session = self.ctl_as(ALICE, "start", *START, "--job", "reused")
         self.daemon.until_records(session["session_id"], 20)
-        path = os.path.join(self.daemon.base, "attach.sock")
+        path = self.daemon.attach_socket
         with Client(path, timeout=scaled(30)) as roots:
             roots.attach(job_id="reused", rank=0)
             # Root's job of the same name is another job: Alice's session has not become its session.

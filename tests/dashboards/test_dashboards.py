@@ -12,10 +12,11 @@ import subprocess
 import sys
 import unittest
 
-from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, temp_folder, toml
+from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, main, temp_folder
 from prometheus import RULES, Prometheus
 from sim_train import SimTrain
 from text_files import read_json, read_text, write_text
+from toml_files import toml
 
 DASHBOARDS = os.path.join(REPO, "dashboards")
 # Metrics without a series on the healthy 910B of this test, and why.

@@ -13,11 +13,10 @@ import re
 import selectors
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-from profd_harness import BUILD, REPO, RUNNER, Daemon, is_sanitized, main, scaled
+from profd_harness import BUILD, REPO, RUNNER, Daemon, is_sanitized, main, scaled, temp_folder
 from text_files import read_text, write_text
 
 FOLDER = os.path.join(REPO, "docs", "walkthroughs")
@@ -133,16 +132,17 @@ class Walkthroughs(unittest.TestCase):
         if part is not None:
             text = text.split(f"\n## {part}\n")[1].split("\n## ")[0]
         text = f"```sh\n. {FOLDER}/env.sh\n```\n" + text
-        with daemon, tempfile.TemporaryDirectory(prefix="profd-walk-") as folder:
-            sockets = {"PROFD_SOCKET": daemon.socket, "PROFD_ATTACH_SOCKET": os.path.join(daemon.base, "attach.sock")}
+        folder = temp_folder(self)
+        with daemon:
+            sockets = {"PROFD_SOCKET": daemon.socket, "PROFD_ATTACH_SOCKET": daemon.attach_socket}
             self.assertGreaterEqual(walk(name, text, folder, environment_of(**sockets)), least)
 
     def test_how_to_run_them(self):
         """The document's own commands; its daemon is the reader's."""
         text = read_text(REPO, "docs", "getting-started.md").split("\n## Walkthroughs\n")[1]
-        with tempfile.TemporaryDirectory(prefix="profd-walk-") as folder:
-            os.symlink(os.path.join(REPO, "docs"), os.path.join(folder, "docs"))
-            self.assertGreaterEqual(walk("getting-started.md", text, folder, environment_of(TMPDIR=folder)), 2)
+        folder = temp_folder(self)
+        os.symlink(os.path.join(REPO, "docs"), os.path.join(folder, "docs"))
+        self.assertGreaterEqual(walk("getting-started.md", text, folder, environment_of(TMPDIR=folder)), 2)
 
     def test_profiling_options(self):
         self.walk("profiling-options.md", 12)
@@ -164,8 +164,8 @@ class Runner(unittest.TestCase):
     """What is wrong in a document is found."""
 
     def walked(self, text):
-        with tempfile.TemporaryDirectory() as folder:
-            return walk("it.md", text, folder, environment_of())
+        folder = temp_folder(self)
+        return walk("it.md", text, folder, environment_of())
 
     def assert_wrong(self, text, said):
         with self.assertRaises(AssertionError) as raised:

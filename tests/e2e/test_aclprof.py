@@ -10,8 +10,8 @@ import subprocess
 
 from attach_client import raw_ns
 from test_activity import ActivityCase
-from profd_harness import REPO, eventually, main
-from text_files import read_bytes, read_dicts, read_text, write_bytes
+from profd_harness import REPO, eventually, main, outcome
+from text_files import files_below, read_bytes, read_dicts, read_text, write_bytes
 
 PROF = re.compile(r"PROF_\d{1,10}_\d{1,20}_[A-Z0-9]{5,20}$")  # dump-format 1.1
 
@@ -25,10 +25,7 @@ class FilesCase(ActivityCase):
         return self.train(text=text, **how)
 
     def names_below(self, folder):
-        found = {}
-        for path, _, names in os.walk(folder):
-            found.update({name: os.path.getsize(os.path.join(path, name)) for name in names})
-        return found
+        return {os.path.basename(path): os.path.getsize(path) for path in files_below(folder)}
 
     def process_files(self, prof):
         return self.manifest(prof)["process_files"]
@@ -101,7 +98,7 @@ class LayoutTest(FilesCase):
             self.assertEqual((sample["ai_core_metrics"], sample["taskTime"], sample["prof_level"]),
                              ("PipeUtilizationExct", "on", "l1"))
             self.assertIn("hbmInterval", sample)
-        size = sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(dump) for name in names)
+        size = sum(map(os.path.getsize, files_below(dump)))
         self.assertAlmostEqual(int(ended["dump_bytes"]), size, delta=size // 10, msg="what was copied counts")
         of_process = [file for file in self.manifest(dump)["files"] if file.get("pid") == pid]
         self.assertTrue(all("crc32c" in file for file in of_process) and of_process)
@@ -154,16 +151,16 @@ class LayoutTest(FilesCase):
         self.assertEqual(ended["state"], "done", ended)
         dump = ended["dump_path"]
         self.assertEqual(dump, running["dump_path"], "the path does not change")
-        outcome = self.outcome(ended, "aic_metrics")
-        self.assertEqual(outcome["result"], "finished", outcome)
-        self.assertGreater(int(outcome["bytes"]), 0)
+        files = outcome(ended, "aic_metrics")
+        self.assertEqual(files["result"], "finished", files)
+        self.assertGreater(int(files["bytes"]), 0)
         self.assertEqual(len(os.listdir(dump)), 3)
         facts = {one["pid"]: one for one in self.process_files(self.own(dump))}
         self.assertEqual(sorted(facts), sorted(ranks.values()))
         for rank, pid in ranks.items():
             self.assertEqual((facts[pid]["rank"], facts[pid]["layout"], facts[pid]["state"]), (rank, "beside", "complete"))
             self.assert_operators(os.path.join(dump, facts[pid]["directory"]), rank)
-            self.assertIn(facts[pid]["directory"], outcome["detail"])
+            self.assertIn(facts[pid]["directory"], files["detail"])
         for name in os.listdir(dump):
             self.assertRegex(name, PROF)
             self.assert_no_foreign_folders(os.path.join(dump, name))
@@ -259,7 +256,7 @@ class OutcomeTest(FilesCase):
         job.attached(self.daemon, 2)
         session = self.start(job, "--l2", "on")
         busy = self.served(session["session_id"], "l2", "busy")
-        self.assertIn("msprof", self.outcome(busy, "l2")["detail"])
+        self.assertIn("msprof", outcome(busy, "l2")["detail"])
         self.assertEqual(self.stop(session)["state"], "done")
 
     def test_a_full_disk_is_reported(self):
@@ -268,9 +265,9 @@ class OutcomeTest(FilesCase):
         session = self.start(job, "--l2", "on")
         self.served(session["session_id"], "l2")
         ended = self.stop(session)
-        outcome = self.outcome(ended, "l2")
-        self.assertIn("500005", outcome["detail"])
-        self.assertEqual(outcome["result"], "partial", outcome)
+        files = outcome(ended, "l2")
+        self.assertIn("500005", files["detail"])
+        self.assertEqual(files["result"], "partial", files)
         warnings = "\n".join(self.manifest(self.own(ended["dump_path"]))["warnings"])
         self.assertEqual(warnings.count("its files are not complete: aclprofStop: 500005"), 2, warnings)
         facts = self.process_files(self.own(ended["dump_path"]))
@@ -315,9 +312,8 @@ class LimitTest(FilesCase):
         self.assertGreater(facts["refused"], 0)
         self.assertGreater(facts["refused_bytes"], 0)
         self.assertIn("the dump may hold", facts["problem"])
-        self.assertLessEqual(sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(dump)
-                                 for name in names), 1 << 20)
-        self.assertIn("the dump may hold", self.outcome(ended, "aic_metrics")["detail"])
+        self.assertLessEqual(sum(map(os.path.getsize, files_below(dump))), 1 << 20)
+        self.assertIn("the dump may hold", outcome(ended, "aic_metrics")["detail"])
         self.assert_verified(dump)
 
 

@@ -11,14 +11,13 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import unittest
 
 import activity_files
 import perfetto_reader
 import prof_reader
 from attach_client import raw_ns
-from profd_harness import DaemonCase, eventually, main
+from profd_harness import DaemonCase, eventually, main, outcome, temp_folder
 from sim_train import SimTrain
 from text_files import read_json
 
@@ -31,24 +30,19 @@ class ActivityCase(DaemonCase):
     devices = 2
 
     def setUp(self):
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
-        self.folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        self.folder = temp_folder(self)
 
-    def train(self, **how):
+    def train(self, folder=None, **how):
         how.setdefault("steps", 100_000)
-        job = SimTrain(os.path.join(self.daemon.base, "attach.sock"),
-                       os.path.join(self.folder, f"job{len(os.listdir(self.folder))}"), **how)
-        self.stack.callback(job.close)
+        folder = folder or os.path.join(self.folder, f"job{len(os.listdir(self.folder))}")
+        job = SimTrain(self.daemon.attach_socket, folder, **how)
+        self.addCleanup(job.close)
         return job
-
-    def outcome(self, session, option):
-        return next(o for o in session["outcomes"] if o["collector"] == option)
 
     def served(self, session_id, option="task_time", result="running"):
         def reached():
             session = self.daemon.show(session_id)
-            return session if self.outcome(session, option)["result"] == result else None
+            return session if outcome(session, option)["result"] == result else None
         return eventually(reached, seconds=30, what=f"{option} is {result}")
 
     def stop(self, session):
@@ -136,7 +130,7 @@ class OneStep(ActivityCase):
                 self.assert_whole_step(done, pid, lines)
 
     def assert_whole_step(self, done, pid, lines):
-        self.assertEqual(self.outcome(done, "task_time")["result"], "finished", done["outcomes"])
+        self.assertEqual(outcome(done, "task_time")["result"], "finished", done["outcomes"])
         number = int(done["start_step"])
         step, truth = self.truth_of_step(lines, number)
         self.assertGreater(len(truth), 50)
@@ -156,7 +150,7 @@ class Sessions(ActivityCase):
         ranks = job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
         running = self.served(session["session_id"])
-        self.assertEqual(self.outcome(running, "task_time")["detail"], "served by 2 of 2 processes")
+        self.assertEqual(outcome(running, "task_time")["detail"], "served by 2 of 2 processes")
         # The daemon, which these tests share, may still list processes of an earlier job of that name.
         states = {p["rank"]: p["collector"]["state"] for p in running["processes"] if p["pid"] in ranks.values()}
         self.assertEqual(states, {0: "on", 1: "on"})
@@ -186,9 +180,9 @@ class Sessions(ActivityCase):
             self.assertLessEqual(record.start_ns, manifest["session"]["stop_raw_ns"])
         self.assertEqual({p["pid"]: p["collector"]["state"] for p in manifest["session"]["processes"]},
                          {pid: "ended" for pid in ranks.values()})
-        outcome = self.outcome(done, "task_time")
-        self.assertEqual((outcome["result"], outcome["dropped_records"]), ("finished", 0))
-        self.assertEqual(outcome["records"], len(kernels) + len(communications) + len(calls))
+        operators = outcome(done, "task_time")
+        self.assertEqual((operators["result"], operators["dropped_records"]), ("finished", 0))
+        self.assertEqual(operators["records"], len(kernels) + len(communications) + len(calls))
         self.assertEqual(done.get("warnings", []), [])
         self.assert_verified(dump)
         self.assert_shown(dump, ranks, kernels, communications)
@@ -347,7 +341,7 @@ class Sessions(ActivityCase):
         self.assertTrue(activity_files.read(done["dump_path"], "communication"))
         self.assertEqual(activity_files.read(done["dump_path"], "kernel"), [])
         self.assertEqual(activity_files.read(done["dump_path"], "api"), [])
-        self.assertEqual(self.outcome(self.daemon.show(wide["session_id"]), "task_time")["result"], "running")
+        self.assertEqual(outcome(self.daemon.show(wide["session_id"]), "task_time")["result"], "running")
         self.stop(wide)
 
 
@@ -418,9 +412,9 @@ class Providers(ActivityCase):
                 job = self.train(sim=sim)
                 job.attached(self.daemon, 2)
                 session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
-                eventually(lambda: detail in self.outcome(self.daemon.show(session["session_id"]),
+                eventually(lambda: detail in outcome(self.daemon.show(session["session_id"]),
                                                           "task_time")["detail"], what=detail)
-                self.assertEqual(self.outcome(self.daemon.show(session["session_id"]), "task_time")["result"], result)
+                self.assertEqual(outcome(self.daemon.show(session["session_id"]), "task_time")["result"], result)
                 processes = self.manifest(self.stop(session)["dump_path"])["session"]["processes"]
                 self.assertIn(detail.split(": ", 1)[1], str(processes))
                 job.close()
@@ -430,7 +424,7 @@ class Providers(ActivityCase):
         job.attached(self.daemon, 2)
         session = self.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10")
         off = self.served(session["session_id"], result="off")
-        self.assertIn("PROFD_COLLECT=off", self.outcome(off, "task_time")["detail"])
+        self.assertIn("PROFD_COLLECT=off", outcome(off, "task_time")["detail"])
 
     def test_options_the_chosen_provider_does_not_measure(self):
         job = self.train()
@@ -442,7 +436,7 @@ class Providers(ActivityCase):
                           or o["collector"] == "l2"}, {"aic_metrics": "unsupported", "l2": "unsupported",
                                                        "training_trace": "waiting"})
         self.served(session["session_id"], "training_trace")
-        self.assertEqual(self.outcome(self.stop(session), "aic_metrics")["result"], "unsupported", "at the end, too")
+        self.assertEqual(outcome(self.stop(session), "aic_metrics")["result"], "unsupported", "at the end, too")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Hostile(DaemonCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.folder = temp_folder(cls)
-        job = SimTrain(os.path.join(cls.daemon.base, "attach.sock"), os.path.join(cls.folder, "job"), steps=100_000)
+        job = SimTrain(cls.daemon.attach_socket, os.path.join(cls.folder, "job"), steps=100_000)
         try:
             job.attached(cls.daemon, 2)
             session = cls.daemon.ctl("start", "--job", job.job_id, "--task-time", "l1", "--collector", "hbm=10",

@@ -26,7 +26,7 @@ class LiveActivity(AttachCase):
     def collecting(self, **hello):
         """A process whose collector works, its ring, and the first second that is watched whole."""
         ring = ActivityRing()
-        self.stack.callback(ring.close)
+        self.addCleanup(ring.close)
         client = self.client().attach(**hello)
         client.send({"type": "collector", "session_id": "s", "provider": "mspti", "state": "on",
                      "kinds": ["kernel", "communication"], "has_ring": True}, [ring.fd])

@@ -12,10 +12,10 @@ import unittest
 import activity_files
 from app_process import AppProcess
 from attach_client import raw_ns
-from profd_harness import ALICE, BOB, BUILD, IS_ROOT, UsersCase, demote, eventually, is_sanitized, main
+from profd_harness import ALICE, BOB, BUILD, IS_ROOT, UsersCase, demote, eventually, is_sanitized, main, outcome
+from processes import children, rss
 from sim_train import SimTrain
 from test_activity import CLOCK_NS, ActivityCase
-from text_files import read_text
 
 # An operator on one device: 64 of these fit on two cores.
 SMALL = """name = "{name}"
@@ -36,14 +36,10 @@ shapes = [[64, 64], [64, 64], [64, 64]]
 FULL = os.environ.get("PROFD_FAULTS") == "full"
 
 
-def rss(pid):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS"))
-
-
 def pid_of(job):
     """The one process of a job of one rank."""
-    return int(read_text(f"/proc/{job.process.pid}/task/{job.process.pid}/children"))
+    [pid] = children(job.process.pid)
+    return pid
 
 
 def small(name, steps=100_000, data_ms=5):
@@ -63,7 +59,7 @@ class Many(ActivityCase):
 
         def served():
             now = self.daemon.show(session["session_id"])
-            return now if self.outcome(now, "task_time")["detail"] == "served by 64 of 64 processes" else None
+            return now if outcome(now, "task_time")["detail"] == "served by 64 of 64 processes" else None
         running = eventually(served, seconds=120, what="64 of 64 processes serve")
         self.assertEqual({p["pid"] for p in running["processes"] if p["collector"]["state"] == "on"}, pids)
         begin = raw_ns()
@@ -85,7 +81,7 @@ class Many(ActivityCase):
                 self.assertLess(min(abs(want - t) for t in inner), CLOCK_NS, (job.folder, want))
         self.assertEqual({p["collector"]["state"] for p in self.manifest(done["dump_path"])["session"]["processes"]},
                          {"ended"})
-        self.assertEqual(self.outcome(done, "task_time")["dropped_records"], 0)
+        self.assertEqual(outcome(done, "task_time")["dropped_records"], 0)
         self.assert_verified(done["dump_path"])
         if not is_sanitized():
             # 8 MiB of each ring are the process's; the daemon maps them, and has pages of what it has read.
@@ -138,7 +134,7 @@ class Apps(ActivityCase):
 
     def start(self, name):
         app = AppProcess(self.daemon, name)
-        self.stack.callback(app.close)
+        self.addCleanup(app.close)
         eventually(lambda: [p for p in self.daemon.processes() if p["pid"] == app.pid and p.get("attached")],
                    what="it is attached")
         return app
@@ -169,12 +165,12 @@ class Apps(ActivityCase):
         self.assertEqual(subscribed.do("subscribe"), "0")
         sessions = self.begin("subscribed"), self.begin("profiled")
         busy = self.served(sessions[0]["session_id"], result="busy")
-        self.assertIn("subscri", self.outcome(busy, "task_time")["detail"])
+        self.assertIn("subscri", outcome(busy, "task_time")["detail"])
         self.served(sessions[1]["session_id"])
         profiled.do("launch", "ours", 50)
         self.assertEqual(profiled.do("profiler", "start"), "0")
         busy = self.served(sessions[1]["session_id"], result="busy")
-        self.assertIn("another profiler", self.outcome(busy, "task_time")["detail"])
+        self.assertIn("another profiler", outcome(busy, "task_time")["detail"])
         for app in (subscribed, profiled):
             app.do("launch", "his", 50)
         self.assertEqual(subscribed.do("unsubscribe"), "0")
@@ -204,7 +200,7 @@ exec "$@"
 """
         job = SimTrain(os.path.join(inside, "attach.sock"), os.path.join(inside, "job"), steps=100_000,
                        around=("unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"))
-        self.stack.callback(job.close)
+        self.addCleanup(job.close)
         return job
 
     def test_kernels(self):
@@ -224,7 +220,7 @@ exec "$@"
         self.served(session["session_id"], "l2")
         job.until_written(ranks, raw_ns())
         done = self.stop(session)
-        self.assertEqual(self.outcome(done, "l2")["result"], "finished", done)
+        self.assertEqual(outcome(done, "l2")["result"], "finished", done)
         found = glob.glob(os.path.join(done["dump_path"], "**", "l2_cache.data.*"), recursive=True) + glob.glob(
             os.path.join(os.path.dirname(done["dump_path"]), "**", "l2_cache.data.*"), recursive=True)
         self.assertTrue([path for path in found if os.path.getsize(path) > 0])
@@ -256,13 +252,6 @@ class Users(UsersCase, ActivityCase):
         done = self.stop(bobs)
         self.assertEqual(done.get("processes", []), [])
         self.assertEqual(activity_files.read(done["dump_path"], "kernel"), [])
-
-    def train(self, folder=None, **how):
-        if folder is None:
-            return super().train(**how)
-        job = SimTrain(os.path.join(self.daemon.base, "attach.sock"), folder, steps=100_000, **how)
-        self.stack.callback(job.close)
-        return job
 
 
 class Long(ActivityCase):

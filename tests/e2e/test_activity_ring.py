@@ -19,7 +19,7 @@ class ActivityRings(AttachCase):
     def collecting(self):
         """A process whose collector has just reported, and its ring."""
         ring = ActivityRing()
-        self.stack.callback(ring.close)
+        self.addCleanup(ring.close)
         client = self.client().attach()
         self.assertTrue(client.welcome["takes_collector"])
         self.report(client, [ring.fd])
@@ -48,7 +48,7 @@ class ActivityRings(AttachCase):
         client = self.client().attach(job_id="hangs", rank=0, devices=[0])
         session = client.call("start", 1, options_json='{"task_time": "l1"}')["session"]["session_id"]
         ring = ActivityRing()
-        self.stack.callback(ring.close)
+        self.addCleanup(ring.close)
         self.report(client, [ring.fd], session_id=session)
         ring.put_names(["MatMul"])
         ring.put_kernels(50)
@@ -130,7 +130,7 @@ class ActivityRings(AttachCase):
         self.assertRaises(PermissionError, os.ftruncate, ring.fd, 0)
         for seals in (0, SEAL_SHRINK, SEAL_GROW):
             loose = ActivityRing(seals=seals)
-            self.stack.callback(loose.close)
+            self.addCleanup(loose.close)
             self.report(client, [loose.fd])
             answer = client.receive()
             self.assertEqual((answer["seq"], answer["code"]), (0, INVALID), answer)

@@ -4,17 +4,16 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
-import tempfile
 import time
 import unittest
 
-import clickhouse_server
-import profd_harness
-from clickhouse_server import PASSWORD, USER, ClickHouse, Gate
+from clickhouse_server import PASSWORD, USER, Gate, needs_engine, needs_server, started
 from free_ports import free_ports
-from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main, scaled
+from profd_harness import (ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main, scaled,
+                           temp_folder)
+from text_files import files_below
+from toml_files import merged, scenario_text
 
 OK, REFUSED, PARTIAL, UNREACHABLE = 0, 3, 5, 6
 MB = 1 << 20
@@ -22,17 +21,13 @@ MUCH = ["--sys-hardware-mem-freq", "100", "--sys-interconnection-freq", "50", "-
 ENV = {**os.environ, "PROFCTL_CLICKHOUSE_USER": USER, "PROFCTL_CLICKHOUSE_PASSWORD": PASSWORD}
 
 
+@needs_engine
 class ArchiveCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        if clickhouse_server.missing():
-            raise unittest.SkipTest(clickhouse_server.missing())
-        cls.folder = tempfile.mkdtemp(prefix="profd-archive-")
+        cls.folder = temp_folder(cls)
         os.chmod(cls.folder, 0o755)
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.server = ClickHouse(os.path.join(cls.folder, "server"))
-        cls.addClassCleanup(cls.server.kill)
-        cls.server.start()
+        cls.server = started(cls, cls.folder)
 
     def setUp(self):
         self.database = self.id().rsplit(".", 1)[1]
@@ -53,12 +48,10 @@ class ArchiveCase(unittest.TestCase):
         if IS_ROOT:
             config["daemon"] = {"socket_group": TEST_GROUP}
             config["archive"]["user"] = str(ALICE)
-        for section, body in (more or {}).items():
-            config.setdefault(section, {}).update(body)
-        return config
+        return merged(config, more or {})
 
     def daemon(self, devices=2, **how):
-        return Daemon(scenario_text=profd_harness.scenario_text(devices=devices), config=self.config(**how))
+        return Daemon(scenario_text=scenario_text(devices=devices), config=self.config(**how))
 
     def reload(self, d, **how):
         """Another configuration of a running daemon."""
@@ -171,8 +164,8 @@ class Loading(ArchiveCase):
             self.database += "_2"
             self.reload(d)
             second = self.record(d, seconds=0.5)
-            largest = max((os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(d.dump_root, second)) for name in names
-                           if "hbm.data" in name and not name.endswith(".done")), key=os.path.getsize)
+            largest = max((path for path in files_below(d.dump_root, second) if "hbm.data" in path and not path.endswith(".done")),
+                          key=os.path.getsize)
             os.truncate(largest, os.path.getsize(largest) // 2)
             done, = self.once(d)
             self.assertIn("hbm.data: damaged", done["damage"])
@@ -194,8 +187,7 @@ class Loading(ArchiveCase):
             session = d.ctl("start", *MUCH, "--all", "--job", "train", expect=(OK, PARTIAL))["session_id"]
 
             def on_disk():
-                return sum(os.path.getsize(os.path.join(folder, file)) for folder, _, files in os.walk(d.show(session)["dump_path"])
-                           for file in files if "hbm.data" in file)
+                return sum(os.path.getsize(path) for path in files_below(d.show(session)["dump_path"]) if "hbm.data" in path)
 
             # Something of each segment has reached the disk.
             eventually(lambda: on_disk() > 20_000, what="records are written")
@@ -277,7 +269,7 @@ class Failures(ArchiveCase):
             self.assertIsNone(self.dump(d, kept))
             self.assertEqual(self.lost(d, "max_total"), 0)
 
-    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    @needs_server
     def test_a_database_that_refuses_is_not_reported_as_unreachable(self):
         with self.daemon(cluster="nowhere") as d:
             name = self.record(d, seconds=0.3)
@@ -295,11 +287,10 @@ class Failures(ArchiveCase):
             def fetching():
                 """The files that are there, by what no other file has."""
                 found = set()
-                for base, _, names in os.walk(folder):
-                    for name in names:
-                        with contextlib.suppress(OSError):
-                            status = os.stat(os.path.join(base, name))
-                            found.add((status.st_ino, status.st_ctime_ns))
+                for path in files_below(folder):
+                    with contextlib.suppress(OSError):
+                        status = os.stat(path)
+                        found.add((status.st_ino, status.st_ctime_ns))
                 return found
 
             # The companion, while it fetches.

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """profctl --nodes export --to: nodes load their own dumps into their own database, and on a cluster of shards and replicas."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -10,11 +9,12 @@ import subprocess
 import time
 import unittest
 
-import clickhouse_server
-from clickhouse_server import CLUSTER, Cluster, Gate
+from clickhouse_server import CLUSTER, Cluster, Gate, needs_zookeeper
+from processes import blocks
 from profd_harness import ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, demote, eventually, group_id, main, scaled
 from test_archive import ENV, MUCH, OK, PARTIAL, REFUSED, ArchiveCase
 from test_fleet import call as profctl
+from tls_files import tls_section
 
 NOT_FOUND, USAGE = 4, 2
 # A busy server may wait for the others' answers to CREATE ... ON CLUSTER as long as its distributed_ddl_task_timeout.
@@ -29,19 +29,16 @@ class FleetCase(ArchiveCase):
         super().setUp()
         with open(self.output, "ab"):
             pass  # for said()
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
         self.tls = os.path.join(self.folder, "tls-" + self.database)
         self.user = "alice" if IS_ROOT else "me"
         self.uid = BOB if IS_ROOT else os.geteuid()
         done = profctl("tls", "init", self.tls, "--hosts", "localhost,127.0.0.1", "--users", self.user)
         self.assertEqual(done.returncode, OK, done.stderr)
-        self.tls_config = {"tls": {"listen": "127.0.0.1:0", "certificate": self.tls + "/server.crt", "key": self.tls + "/server.key",
-                                   "client_ca": self.tls + "/ca.crt", "users": [f"{self.user}={self.uid}"]}}
+        self.tls_config = {"tls": tls_section(self.tls, users=[f"{self.user}={self.uid}"])}
 
     def node(self, **how):
         """A daemon that other machines may call."""
-        return self.stack.enter_context(self.daemon(more=self.tls_config, **{"which": BY_REQUEST, **how}))
+        return self.enterContext(self.daemon(more=self.tls_config, **{"which": BY_REQUEST, **how}))
 
     def record_on(self, d, *target):
         """A finished session of the user's; each node has a device of its own, as they share a host's name."""
@@ -71,7 +68,7 @@ class FleetCase(ArchiveCase):
         if IS_ROOT:
             os.chown(work, ALICE, ALICE)
         before, self.work = self.work, work
-        process = self.stack.enter_context(self.companion(d))
+        process = self.enterContext(self.companion(d))
         self.work = before
         return process
 
@@ -147,7 +144,7 @@ class Fleet(FleetCase):
                                    stderr=subprocess.PIPE, text=True)
         self.assertTrue(gate.held.wait(scaled(60)), self.said())
         # It takes the signal itself, and has asked by now.
-        eventually(lambda: self.blocked(process.pid) & 1 << (signal.SIGINT - 1), what="profctl waits for signals")
+        eventually(lambda: blocks(process.pid, signal.SIGINT), what="profctl waits for signals")
         time.sleep(scaled(1))
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=scaled(60))
@@ -158,11 +155,6 @@ class Fleet(FleetCase):
         self.reload(d, which=BY_REQUEST, more=self.tls_config)
         gate.stop()
         self.export([d], first)
-
-    @staticmethod
-    def blocked(pid):
-        with open(f"/proc/{pid}/status", encoding="ascii") as file:
-            return int(next(line for line in file if line.startswith("SigBlk")).split()[1], 16)
 
     @unittest.skipUnless(IS_ROOT, "needs root to become another user")
     def test_only_ones_own(self):
@@ -175,7 +167,7 @@ class Fleet(FleetCase):
         self.assertEqual(d.ctl("status")["archive"]["waiting"], 1)
 
 
-@unittest.skipIf(clickhouse_server.missing_zookeeper(), clickhouse_server.missing_zookeeper())
+@needs_zookeeper
 class TwoShards(FleetCase):
     """[archive] cluster: tables that are replicated and distributed."""
 

@@ -13,10 +13,9 @@ import time
 
 import prof_reader
 from attach_case import AttachCase
-from attach_client import DROPPED, MARK, SLOT, STEP_BEGIN, Client, Forked, Ring, raw_ns
+from attach_client import DROPPED, MARK, SLOT, STEP_BEGIN, Client, Forked, Ring, raw_ns, script
 from profd_harness import ALICE, BOB, UsersCase, eventually, main, scaled
 
-HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 HCCS = json.dumps({"sys_interconnection_freq": 50})
 INVALID, NOT_FOUND = 3, 5
 
@@ -54,7 +53,7 @@ class Sessions(AttachCase):
 
     def test_a_socket_that_is_removed_comes_back(self):
         first = self.client().attach(job_id="before")
-        os.unlink(self.path)
+        os.unlink(self.daemon.attach_socket)
         os.unlink(self.daemon.socket)
         for name in ("attach", "daemon"):
             eventually(lambda: f"removed or replaced; bound again socket={name} " in self.daemon.log(), what=name)
@@ -78,12 +77,11 @@ class Sessions(AttachCase):
         self.assertEqual(client.call("status", 3, session_id="nope")["code"], NOT_FOUND)
 
     def test_the_session_ends_with_its_process(self):
-        code = ("import sys; sys.path.insert(0, sys.argv[1])\n"
-                "from attach_client import Client\n"
-                "c = Client(sys.argv[2]).attach(devices=[0])\n"
-                "print(c.call('start', 1, options_json=sys.argv[3])['session']['session_id'], flush=True)\n"
+        code = ("from attach_client import Client\n"
+                "c = Client(sys.argv[1]).attach(devices=[0])\n"
+                "print(c.call('start', 1, options_json=sys.argv[2])['session']['session_id'], flush=True)\n"
                 "sys.stdin.read()\n")
-        with subprocess.Popen([sys.executable, "-c", code, HARNESS, self.path, HCCS],
+        with subprocess.Popen([*script(code), self.daemon.attach_socket, HCCS],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             session = process.stdout.readline().strip()
             self.daemon.until_state(session, "running")
@@ -259,16 +257,16 @@ class Misbehaviour(AttachCase):
 
     def test_children_do_not_keep_a_dead_process_attached(self):
         """A fork()ed child inherits the connection; the process is gone all the same."""
-        code = ("import os, sys, time; sys.path.insert(0, sys.argv[1])\n"
+        code = ("import os, time\n"
                 "from attach_client import Client\n"
-                "c = Client(sys.argv[2]).attach(job_id='forker')\n"
+                "c = Client(sys.argv[1]).attach(job_id='forker')\n"
                 "child = os.fork()\n"
                 "if child == 0:\n"
                 "  os.close(1)\n"
                 "  time.sleep(600)\n"
                 "print(child, flush=True)\n"
                 "os._exit(0)\n")
-        process = subprocess.run([sys.executable, "-c", code, HARNESS, self.path], text=True,
+        process = subprocess.run([*script(code), self.daemon.attach_socket], text=True,
                                  stdout=subprocess.PIPE, check=True, timeout=scaled(60))
         child = int(process.stdout)
         try:
@@ -284,10 +282,10 @@ class UserLimit(UsersCase, AttachCase):
     def attach_as(self, uid, count):
         """How many of `count` connections of this user got a welcome; they stay until the test ends."""
         def attach(keep):
-            keep += [Client(self.path).hello() for _ in range(count)]
+            keep += [Client(self.daemon.attach_socket).hello() for _ in range(count)]
             return [client.receive()["type"] for client in keep].count("welcome")
 
-        child = self.stack.enter_context(Forked(attach, uid, (self.group,)))
+        child = self.enterContext(Forked(attach, uid, (self.group,)))
         return child.answer
 
     def test_one_user_cannot_keep_the_others_out(self):

@@ -6,26 +6,22 @@ import json
 import os
 import random
 import subprocess
-import sys
 import unittest
 
 import prof_reader
 from attach_case import AttachCase
-from attach_client import Client, Ring
+from attach_client import Client, Ring, script
 from attach_storm import Storm
 from profd_harness import Daemon, eventually, is_sanitized, main
 
-HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 HCCS = json.dumps({"sys_interconnection_freq": 50})
 
 # A training loop in miniature: a session through the hello, marks and steps until it is killed.
-# argv: harness, socket, options.
+# argv: socket, options.
 TRAINING = """
-import sys
-sys.path.insert(0, sys.argv[1])
 from attach_client import MARK, Client, Ring
 ring = Ring(1024)
-client = Client(sys.argv[2]).attach(ring, job_id="doomed", devices=[0], options_json=sys.argv[3])
+client = Client(sys.argv[1]).attach(ring, job_id="doomed", devices=[0], options_json=sys.argv[2])
 print(client.receive_until("reply", seq=0)["session"]["session_id"], flush=True)
 step = 0
 while True:
@@ -41,7 +37,7 @@ class Storms(AttachCase):
     PROCESSES = 500
 
     def storm(self, count):
-        return Storm(self.path, [{"job_id": "storm", "rank": i} for i in range(count)], leaving=True)
+        return Storm(self.daemon.attach_socket, [{"job_id": "storm", "rank": i} for i in range(count)], leaving=True)
 
     def figures(self):
         self.no_process_left()
@@ -71,7 +67,7 @@ class Storms(AttachCase):
         for _ in range(5):
             clients = []
             for _ in range(200):
-                client = Client(self.path)
+                client = Client(self.daemon.attach_socket)
                 with contextlib.suppress(OSError):
                     if rng.random() < 0.7:
                         client.hello(job_id="c")
@@ -96,7 +92,7 @@ class Killed(AttachCase):
         rng = random.Random(11)
         sessions = []
         for _ in range(6):
-            with subprocess.Popen([sys.executable, "-c", TRAINING, HARNESS, self.path, HCCS],
+            with subprocess.Popen([*script(TRAINING), self.daemon.attach_socket, HCCS],
                                   stdout=subprocess.PIPE, text=True) as process:
                 sessions.append(process.stdout.readline().strip())
                 self.assertTrue(sessions[-1])
@@ -113,7 +109,7 @@ class Killed(AttachCase):
         """The process continues; the dump that was being written is readable; it can attach again."""
         rng = random.Random(13)
         for _ in range(3):
-            with subprocess.Popen([sys.executable, "-c", TRAINING, HARNESS, self.path, HCCS],
+            with subprocess.Popen([*script(TRAINING), self.daemon.attach_socket, HCCS],
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                   text=True) as process:
                 session = process.stdout.readline().strip()
@@ -132,7 +128,7 @@ class Killed(AttachCase):
 class Restart(unittest.TestCase):
     def test_attached_processes_come_back(self):
         with Daemon() as daemon:
-            path = os.path.join(daemon.base, "attach.sock")
+            path = daemon.attach_socket
             ring = Ring()
             client = Client(path).attach(ring, job_id="phoenix", devices=[0])
             for step in range(10):
@@ -155,7 +151,7 @@ class Restart(unittest.TestCase):
 
     def test_off(self):
         with Daemon(config={"daemon": {"attach_socket": "off"}}) as daemon:
-            self.assertFalse(os.path.exists(os.path.join(daemon.base, "attach.sock")))
+            self.assertFalse(os.path.exists(daemon.attach_socket))
             self.assertEqual(daemon.node["attach_socket"], "")
             self.assertEqual(daemon.ctl("jobs")["jobs"], [])
 

@@ -6,21 +6,18 @@ import os
 import pwd
 import socket
 import subprocess
-import sys
-import tempfile
 import unittest
 
+from attach_client import script
 from profd_harness import REPO, Daemon, eventually, main, replace_file, scenario_text, temp_folder
 from text_files import read_text, write_text
 
-HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # Attaches, reports a few steps, and stays until its standard input ends.
 TRAINING = """
-import sys
-sys.path.insert(0, sys.argv[1])
 from attach_client import Client, Ring, raw_ns
+from toml_files import scenario_text
 ring = Ring()
-client = Client(sys.argv[2]).attach(ring=ring)
+client = Client(sys.argv[1]).attach(ring=ring)
 now = raw_ns()
 for number in range(5):
     ring.step(number, now - (5 - number) * 200_000_000, now - (5 - number) * 200_000_000 + 100_000_000)
@@ -56,18 +53,18 @@ class JobMapScript(unittest.TestCase):
         return found
 
     def test_jobs_share_and_leave(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for name in ("davinci0", "davinci1", "davinci_manager"):
-                open(os.path.join(folder, name), "w", encoding="utf-8").close()
-            self.run_script(folder, "begin", "11")  # the whole node
-            self.assertEqual(self.files(folder), {"0": "11\n", "1": "11\n"})
-            self.run_script(folder, "begin", "12", gpus="1,3")
-            self.run_script(folder, "begin", "12", gpus="1,3")
-            self.assertEqual(self.files(folder), {"0": "11\n", "1": "11\n12\n", "3": "12\n"})
-            self.run_script(folder, "end", "11")
-            self.assertEqual(self.files(folder), {"1": "12\n", "3": "12\n"})
-            self.run_script(folder, "end", "12")
-            self.assertEqual(self.files(folder), {})
+        folder = temp_folder(self)
+        for name in ("davinci0", "davinci1", "davinci_manager"):
+            open(os.path.join(folder, name), "w", encoding="utf-8").close()
+        self.run_script(folder, "begin", "11")  # the whole node
+        self.assertEqual(self.files(folder), {"0": "11\n", "1": "11\n"})
+        self.run_script(folder, "begin", "12", gpus="1,3")
+        self.run_script(folder, "begin", "12", gpus="1,3")
+        self.assertEqual(self.files(folder), {"0": "11\n", "1": "11\n12\n", "3": "12\n"})
+        self.run_script(folder, "end", "11")
+        self.assertEqual(self.files(folder), {"1": "12\n", "3": "12\n"})
+        self.run_script(folder, "end", "12")
+        self.assertEqual(self.files(folder), {})
 
 
 class Attribution(unittest.TestCase):
@@ -106,7 +103,7 @@ class Attribution(unittest.TestCase):
 
     def training(self, rank, **env):
         process = subprocess.Popen(
-            [sys.executable, "-c", TRAINING, HARNESS, os.path.join(self.daemon.base, "attach.sock")],
+            [*script(TRAINING), self.daemon.attach_socket],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={"PATH": os.environ["PATH"], "SLURM_JOB_ID": "4711", "SLURM_PROCID": str(rank),
                  "SLURM_LOCALID": str(rank), "MS_ROLE": "w", **env})

@@ -4,7 +4,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import types
@@ -13,11 +12,11 @@ from unittest import mock
 
 import profd_harness
 from attach_server import AttachServer
-from profd_harness import REPO, DaemonCase, eventually, profctl
-from test_python import answer, library, python, runtime_of_sanitizer
+from profd_harness import DaemonCase, eventually, profctl, temp_folder
+from python_package import PACKAGE, answer, environment, python
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(REPO, "client", "python"))
+sys.path.insert(0, PACKAGE)
 import profd  # noqa: E402
 from profd import _lib, _modules, _stacks  # noqa: E402
 from text_files import read_json, read_text
@@ -77,21 +76,16 @@ class Tree:
 
 class Sampled(unittest.TestCase):
     def setUp(self):
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
-        self.folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        self.folder = temp_folder(self)
         self.server = AttachServer(self.folder)
-        self.stack.callback(self.server.close)
+        self.addCleanup(self.server.close)
 
     def train(self):
         open(os.path.join(self.folder, "run"), "w", encoding="utf-8").close()
-        environment = {**os.environ, "PYTHONPATH": os.path.join(REPO, "client", "python"), "PROFD_LIBRARY": library(),
-                       "PYTHONDONTWRITEBYTECODE": "1", "PROFD_ATTACH_SOCKET": self.server.path,
-                       **runtime_of_sanitizer()}
-        process = self.stack.enter_context(subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(TRAINING)], env=environment, cwd=self.folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE))
-        self.stack.callback(process.kill)
+        process = self.enterContext(subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(TRAINING)], env=environment(PROFD_ATTACH_SOCKET=self.server.path),
+            cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        self.addCleanup(process.kill)
         self.server.welcome()
         return process
 
@@ -221,19 +215,19 @@ class InADump(DaemonCase):
         lines = read_text(dump, "host", "profd", "stacks.tsv").splitlines()
         self.assertEqual(len(lines) - 1, outcome["records"])
         profctl("verify", dump)
-        with tempfile.TemporaryDirectory() as out:
-            profctl("export", dump, "--format", "folded,trace", "--out", out)
-            [folded] = [name for name in os.listdir(out) if name.endswith(".folded")]
-            stacks = dict(line.rsplit(" ", 1) for line in read_text(out, folded).splitlines())
-            samples = sum("\tstack\t" in line for line in lines)
-            self.assertEqual(sum(int(count) for count in stacks.values()), samples)
-            inside = [stack for stack in stacks if ":train:" in stack and ":innermost:" in stack.rsplit(";", 1)[1]]
-            self.assertTrue(inside, stacks)
-            self.assertRegex(inside[0], r"^[^;]+;thread \d+;<string>:<module>:\d+;<string>:train:\d+;")
-            [trace] = [name for name in os.listdir(out) if name.endswith(".json")]
-            events = read_json(out, trace)
-            names = {event["name"].rsplit(":", 1)[0] for event in events if event.get("ph") == "X"}
-            self.assertLessEqual({"<string>:train", "<string>:innermost"}, names)
+        out = temp_folder(self)
+        profctl("export", dump, "--format", "folded,trace", "--out", out)
+        [folded] = [name for name in os.listdir(out) if name.endswith(".folded")]
+        stacks = dict(line.rsplit(" ", 1) for line in read_text(out, folded).splitlines())
+        samples = sum("\tstack\t" in line for line in lines)
+        self.assertEqual(sum(int(count) for count in stacks.values()), samples)
+        inside = [stack for stack in stacks if ":train:" in stack and ":innermost:" in stack.rsplit(";", 1)[1]]
+        self.assertTrue(inside, stacks)
+        self.assertRegex(inside[0], r"^[^;]+;thread \d+;<string>:<module>:\d+;<string>:train:\d+;")
+        [trace] = [name for name in os.listdir(out) if name.endswith(".json")]
+        events = read_json(out, trace)
+        names = {event["name"].rsplit(":", 1)[0] for event in events if event.get("ph") == "X"}
+        self.assertLessEqual({"<string>:train", "<string>:innermost"}, names)
 
     def test_profiling_options(self):
         """Nothing in the script but that it uses the package."""

@@ -9,11 +9,10 @@ import contextlib
 import os
 import re
 import subprocess
-import tempfile
 import unittest
 
 from attach_storm import Storm
-from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, is_sanitized, main, raise_file_limit, replace_file
+from profd_harness import ALL_OPTIONS, REPO, Daemon, eventually, is_sanitized, main, raise_file_limit, replace_file, temp_folder
 from text_files import read_text
 
 FULL = os.environ.get("PROFD_CARDINALITY") == "full"
@@ -36,19 +35,17 @@ def bounds():
 class Cardinality(unittest.TestCase):
     def setUp(self):
         raise_file_limit()
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
         self.list_path = None
         self.daemon = None
 
     def start(self):
-        folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="profd-e2e-"))
+        folder = temp_folder(self)
         self.list_path = os.path.join(folder, "processes")
         end_listed = self.begin_listed()
         text = f'chip = "A3"\ndevices = {NPUS}\nprocesses_file = "{self.list_path}"\n'
         # No user's series are cut off before the bound is reached.
         config = {"attribution": {"max_processes": 2000, "max_jobs": 1000}}
-        self.daemon = self.stack.enter_context(Daemon(text, config=config))
+        self.daemon = self.enterContext(Daemon(text, config=config))
         return end_listed
 
     def list_processes(self, pids):
@@ -74,11 +71,12 @@ class Cardinality(unittest.TestCase):
                 process.kill()
                 process.wait()
 
-        return self.stack.callback(end)
+        self.addCleanup(end)
+        return end
 
     @contextlib.contextmanager
     def attached(self, wave):
-        storm = Storm(os.path.join(self.daemon.base, "attach.sock"),
+        storm = Storm(self.daemon.attach_socket,
                       [{"job_id": f"wave{wave}-{i % JOBS}", "rank": i, "devices": [i % 16]} for i in range(PROCESSES)])
         try:
             yield

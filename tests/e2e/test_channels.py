@@ -3,14 +3,14 @@
 
 import unittest
 
-from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main
+from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, main, outcome
 from text_files import read_json
 
 USAGE, REFUSED, PARTIAL = 2, 3, 5
 
 
 def daemon(devices, **config):
-    return Daemon(scenario_text=f'chip = "910B"\ndevices = {devices}\n', config={"dump": {"flush_interval_ms": 100}, **config})
+    return Daemon(f"devices = {devices}\n", config={"dump": {"flush_interval_ms": 100}, **config})
 
 
 def gaps(dump):
@@ -24,8 +24,8 @@ def states(d, device=0):
     return {one["name"]: one["state"] for one in listed if one["name"]}
 
 
-def outcome(d, session, collector, device=0):
-    return next(o for o in d.show(session)["outcomes"] if (o["collector"], o["device"]) == (collector, device))
+def outcome_now(d, session, collector, device=0):
+    return outcome(d.show(session), collector, device)
 
 
 class Channels(unittest.TestCase):
@@ -33,24 +33,24 @@ class Channels(unittest.TestCase):
         with daemon(devices=2) as d:
             session = d.ctl("start", "--devices", "0,1", "--collector", "hbm=20", "--collector", "hccs=20",
                             "--detach")["session_id"]
-            eventually(lambda: outcome(d, session, "hbm")["records"] > 20, what="records")
+            eventually(lambda: outcome_now(d, session, "hbm")["records"] > 20, what="records")
             released = d.ctl("channels", "release", "hbm", "--devices", "0", "--for", "30s")["released"]
             self.assertEqual([(one["device"], one["name"], one["sessions"], one["problem"]) for one in released],
                              [(0, "hbm", [session], "")])
             self.assertEqual(states(d)["hbm"], "released")
             self.assertEqual(states(d)["hccs"], "running")
             self.assertEqual(states(d, 1)["hbm"], "running")
-            busy = outcome(d, session, "hbm")
+            busy = outcome_now(d, session, "hbm")
             self.assertEqual(busy["result"], "busy")
             self.assertIn("released to other tools by uid", busy["detail"])
             # The driver has stopped it: another tool can have it, and nothing more comes to profd.
             held = busy["records"]
-            other = outcome(d, session, "hbm", 1)["records"]
-            eventually(lambda: outcome(d, session, "hbm", 1)["records"] > other + 20, what="the other device")
-            self.assertEqual(outcome(d, session, "hbm")["records"], held)
+            other = outcome_now(d, session, "hbm", 1)["records"]
+            eventually(lambda: outcome_now(d, session, "hbm", 1)["records"] > other + 20, what="the other device")
+            self.assertEqual(outcome_now(d, session, "hbm")["records"], held)
             acquired = d.ctl("channels", "acquire", "--devices", "0")["acquired"]
             self.assertEqual([one["name"] for one in acquired], ["hbm"])
-            eventually(lambda: outcome(d, session, "hbm")["records"] > held + 20, what="records again")
+            eventually(lambda: outcome_now(d, session, "hbm")["records"] > held + 20, what="records again")
             d.ctl("stop", session)
             dump = d.show(session)["dump_path"]
             d.ctl("verify", dump)
@@ -60,7 +60,7 @@ class Channels(unittest.TestCase):
     def test_released_to_the_end_of_the_session(self):
         with daemon(devices=1) as d:
             session = d.ctl("start", "--all", "--collector", "hbm=20", "--detach")["session_id"]
-            eventually(lambda: outcome(d, session, "hbm")["records"] > 10, what="records")
+            eventually(lambda: outcome_now(d, session, "hbm")["records"] > 10, what="records")
             d.ctl("channels", "release", "1", "--devices", "0")
             d.ctl("stop", session)
             dump = d.show(session)["dump_path"]
@@ -104,8 +104,8 @@ class Channels(unittest.TestCase):
             eventually(lambda: states(d)["hccs"] == "idle", what="the end of two seconds")
             session = d.ctl("start", "--devices", "0", "--collector", "hbm=10", "--collector", "hccs=10",
                             "--detach", expect=PARTIAL)["session_id"]
-            self.assertEqual(outcome(d, session, "hbm")["result"], "busy")
-            self.assertEqual(outcome(d, session, "hccs")["result"], "running")
+            self.assertEqual(outcome_now(d, session, "hbm")["result"], "busy")
+            self.assertEqual(outcome_now(d, session, "hccs")["result"], "running")
 
     def test_wrong_arguments(self):
         with daemon(devices=1) as d:

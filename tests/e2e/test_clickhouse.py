@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Runs in ClickHouse: profctl export --to loads them into a real server, analyze, advise and report --from answer as of the files."""
 
-import contextlib
 import json
-import math
 import os
 import shutil
 import signal
@@ -12,12 +10,13 @@ import sys
 import unittest
 
 import clickhouse_server
-from clickhouse_server import ClickHouse, Gate
+import same
+from clickhouse_server import Gate, needs_engine, needs_server, started
 from free_ports import free_ports
 from profd_harness import PROFCTL, REPO, eventually, main, profctl, temp_folder
 from test_activity import ActivityCase
-from test_report import make_idle, make_pipeline, make_rank, write
-from text_files import read_json, write_text
+from test_report import make_idle, make_pipeline, make_rank
+from text_files import files_below, put, read_json, write_text
 
 DATABASE = "profiles"
 OTHER_NAMES = {"run", "path", "inputs", "store"}  # of the JSON: where a run comes from
@@ -40,34 +39,16 @@ def make_nameless(path, number):
         file.writelines(f"MatMul,MatMul,AI_CORE,{1_796_000_000_000_000 + number * 1_000_000 + at * 10},5\n" for at in range(10))
 
 
-class Answers(unittest.TestCase):
-    def assert_same(self, got, want, where="$"):
-        if isinstance(want, dict):
-            self.assertIsInstance(got, dict, where)
-            self.assertEqual(set(got) - OTHER_NAMES, set(want) - OTHER_NAMES, where)
-            for name in set(want) - OTHER_NAMES:
-                self.assert_same(got[name], want[name], f"{where}.{name}")
-        elif isinstance(want, list):
-            self.assertEqual(len(got), len(want), where)
-            if want and isinstance(want[0], dict):
-                got, want = sorted(got, key=sort_key), sorted(want, key=sort_key)
-            for number, (mine, other) in enumerate(zip(got, want)):
-                self.assert_same(mine, other, f"{where}[{number}]")
-        elif isinstance(want, float) or isinstance(got, float):
-            self.assertIsNotNone(got, where)
-            self.assertTrue(math.isclose(got, want, rel_tol=1e-9, abs_tol=1e-9), f"{where}: {got}, not {want}")
-        else:
-            self.assertEqual(got, want, where)
+def assert_same(got, want):
+    same.assert_same(got, want, but=OTHER_NAMES, order=sort_key)
 
 
-@unittest.skipIf(clickhouse_server.missing(), clickhouse_server.missing())
-class OneServer(Answers):
+@needs_engine
+class OneServer(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = temp_folder(cls)
-        cls.server = ClickHouse(os.path.join(cls.folder, "server"))
-        cls.addClassCleanup(cls.server.kill)
-        cls.server.start()
+        cls.server = started(cls, cls.folder)
         cls.run_path = os.path.join(cls.folder, "run")
         for rank in (0, 1):
             make_rank(cls.run_path, rank)
@@ -93,7 +74,7 @@ class OneServer(Answers):
         want = profctl_json("analyze", path)
         got = profctl_json("analyze", "--from", self.url(run))
         self.assertTrue(want["ranks"])
-        self.assert_same(got["ranks"], want["ranks"])
+        assert_same(got["ranks"], want["ranks"])
         for part in ("queries", "rows_read", "bytes_read"):
             self.assertGreater(got["store"][part], 0, part)
         return got
@@ -107,7 +88,7 @@ class OneServer(Answers):
         self.assert_answers_as(self.pipeline, "pipeline")
         # Some analyses read less.
         some = profctl_json("analyze", "--from", self.url(), "--run", "same", "--only", "overall,operator_types")
-        self.assert_same(some["ranks"], profctl_json("analyze", self.run_path, "--only", "overall,operator_types")["ranks"])
+        assert_same(some["ranks"], profctl_json("analyze", self.run_path, "--only", "overall,operator_types")["ranks"])
         one = profctl_json("analyze", "--from", self.url("same"), "--ranks", "1")
         self.assertEqual([rank["rank"] for rank in one["ranks"]], [1])
         text = profctl("analyze", "--from", self.url("same"), "--only", "overall")
@@ -116,9 +97,9 @@ class OneServer(Answers):
 
     def test_findings_comparison_and_page_are_those_of_the_files(self):
         self.load(self.run_path, "advice")
-        self.assert_same(profctl_json("advise", "--from", self.url("advice"))["findings"], profctl_json("advise", self.run_path)["findings"])
+        assert_same(profctl_json("advise", "--from", self.url("advice"))["findings"], profctl_json("advise", self.run_path)["findings"])
         compared = profctl_json("analyze", "--from", self.url("advice"), "--baseline", self.pipeline)["compare"]
-        self.assert_same(compared["differences"], profctl_json("analyze", self.run_path, "--baseline", self.pipeline)["compare"]["differences"])
+        assert_same(compared["differences"], profctl_json("analyze", self.run_path, "--baseline", self.pipeline)["compare"]["differences"])
         page = os.path.join(self.folder, "page.html")
         done = profctl_json("report", "--from", self.url("advice"), "-o", page)
         self.assertEqual((done["ranks"], done["problems"], done["store"]["rows_read"] > 0), (2, 0, True))
@@ -175,8 +156,8 @@ class OneServer(Answers):
         """They are as long as their parts, in the overview as of the files, where a rank has no others."""
         path = os.path.join(self.folder, "parts")
         for rank in (0, 1):
-            write(os.path.join(path, f"r{rank}_ascend_pt"), f"profiler_info_{rank}.json", "{}")
-            write(os.path.join(path, f"r{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "step_trace_time.csv",
+            put(os.path.join(path, f"r{rank}_ascend_pt"), f"profiler_info_{rank}.json", "{}")
+            put(os.path.join(path, f"r{rank}_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "step_trace_time.csv",
                   "Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n" +
                   "".join(f"{rank},{step},{(4 + rank) * 1000},1000,500,1500,{step * 1000}\n" for step in (1, 2)))
         self.load(path, "parts")
@@ -254,7 +235,7 @@ class OneServer(Answers):
         self.assertEqual(self.counted("kernels", "both"), 1000)
         self.assert_answers_as(self.run_path, "both")
 
-    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    @needs_server
     def test_refusals_are_plain(self):
         wrong = profctl("export", self.run_path, "--to", self.url(password="not it"), "--run", "x", expect=3)
         self.assertIn("Wrong password for user loader", wrong.stderr)
@@ -375,7 +356,7 @@ class OneServer(Answers):
             self.assertIn(self.server.rows(f"SELECT DISTINCT run FROM {database}.{table}"), ([["new"]], []), table)
         self.assertIn("no run old", profctl("rm", "--from", self.server.url(database), "old", expect=4).stderr)
         self.assertIn("no run old", profctl("analyze", "--from", self.server.url(database) + "/old", expect=4).stderr)
-        self.assert_same(profctl_json("analyze", "--from", self.server.url(database) + "/new")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
+        assert_same(profctl_json("analyze", "--from", self.server.url(database) + "/new")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
         # What a removal that was killed has left is listed, and can be removed.
         self.server.ask(f"ALTER TABLE {database}.loads DROP PARTITION 'new'")
         self.assertEqual(self.runs(database=database)["new"]["complete"], False)
@@ -388,48 +369,41 @@ class OneServer(Answers):
     def tables(self, database):
         return [name for name, in self.server.rows(f"SELECT name FROM system.tables WHERE database = '{database}' AND name != 'loads'")]
 
-    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    @needs_server
     def test_a_user_who_may_only_read(self):
         self.load(self.run_path, "seen")
         viewer = f"clickhouse://viewer@127.0.0.1:{self.server.http}/{DATABASE}"
-        self.assert_same(profctl_json("analyze", "--from", viewer + "/seen")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
+        assert_same(profctl_json("analyze", "--from", viewer + "/seen")["ranks"], profctl_json("analyze", self.run_path)["ranks"])
         self.assertIn("seen", profctl("list", "--from", viewer).stdout)
         self.assertIn(f"the user needs the right to ALTER the tables of {DATABASE}: ", profctl("rm", "--from", viewer, "seen", expect=3).stderr)
         self.assertGreater(self.counted("kernels", "seen"), 0)
 
-    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    @needs_server
     def test_a_run_larger_than_the_server_lets_go(self):
-        with contextlib.ExitStack() as stack:
-            server = ClickHouse(os.path.join(stack.enter_context(clickhouse_server.temporary_folder()), "server"),
-                                more="<max_partition_size_to_drop>1</max_partition_size_to_drop>")
-            stack.callback(server.kill)
-            server.start()
-            profctl("export", self.run_path, "--to", server.url(DATABASE), "--run", "large")
-            done = profctl("rm", "--from", server.url(DATABASE), "large", expect=3)
-            self.assertIn("max_partition_size_to_drop (50 GB", done.stderr)
+        server = started(self, temp_folder(self), more="<max_partition_size_to_drop>1</max_partition_size_to_drop>")
+        profctl("export", self.run_path, "--to", server.url(DATABASE), "--run", "large")
+        done = profctl("rm", "--from", server.url(DATABASE), "large", expect=3)
+        self.assertIn("max_partition_size_to_drop (50 GB", done.stderr)
 
-    @unittest.skipIf(clickhouse_server.missing_server(), clickhouse_server.missing_server())
+    @needs_server
     def test_over_tls(self):
-        with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(clickhouse_server.temporary_folder())
-            key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
-            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                            "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
-            port = free_ports(1)[0]
-            server = ClickHouse(os.path.join(folder, "server"), more=f"<https_port>{port}</https_port><openSSL><server><certificateFile>{certificate}</certificateFile>"
-                                f"<privateKeyFile>{key}</privateKeyFile><verificationMode>none</verificationMode></server></openSSL>")
-            stack.callback(server.kill)
-            server.start()
-            address = server.url(DATABASE, port=port, scheme="clickhouses", host="localhost")
-            done = profctl("export", self.run_path, "--to", address, "--run", "tls", expect=3)
-            self.assertIn("certificate", done.stderr)
-            profctl("export", self.run_path, "--to", address, "--run", "tls", "--tls-ca", certificate)
-            got = profctl_json("analyze", "--from", address + "/tls", "--tls-ca", certificate)
-            self.assert_same(got["ranks"], profctl_json("analyze", self.run_path)["ranks"])
+        folder = temp_folder(self)
+        key, certificate = os.path.join(folder, "key.pem"), os.path.join(folder, "certificate.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        port = free_ports(1)[0]
+        server = started(self, folder, more=f"<https_port>{port}</https_port><openSSL><server><certificateFile>{certificate}</certificateFile>"
+                                            f"<privateKeyFile>{key}</privateKeyFile><verificationMode>none</verificationMode></server></openSSL>")
+        address = server.url(DATABASE, port=port, scheme="clickhouses", host="localhost")
+        done = profctl("export", self.run_path, "--to", address, "--run", "tls", expect=3)
+        self.assertIn("certificate", done.stderr)
+        profctl("export", self.run_path, "--to", address, "--run", "tls", "--tls-ca", certificate)
+        got = profctl_json("analyze", "--from", address + "/tls", "--tls-ca", certificate)
+        assert_same(got["ranks"], profctl_json("analyze", self.run_path)["ranks"])
 
 
-@unittest.skipIf(clickhouse_server.missing(), clickhouse_server.missing())
-class RecordedJob(ActivityCase, Answers):
+@needs_engine
+class RecordedJob(ActivityCase):
     """A dump of profd."""
 
     def test_dump(self):
@@ -439,14 +413,12 @@ class RecordedJob(ActivityCase, Answers):
                                   "--duration", "1s")
         dump = self.daemon.until_state(session["session_id"], "done")["dump_path"]
         job.close()
-        server = ClickHouse(os.path.join(self.folder, "server"))
-        self.stack.callback(server.kill)
-        server.start()
+        server = started(self, self.folder)
         profctl("export", dump, "--to", server.url(DATABASE), "--run", "job")
         want = profctl_json("analyze", dump)["ranks"]
         self.assertEqual(len(want), 2)
         self.assertTrue(want[0]["operators"] and want[0]["steps"] and want[0]["hardware"])
-        self.assert_same(profctl_json("analyze", "--from", server.url(DATABASE) + "/job")["ranks"], want)
+        assert_same(profctl_json("analyze", "--from", server.url(DATABASE) + "/job")["ranks"], want)
         facts = {name: value for name, value in server.rows(f"SELECT DISTINCT name, value FROM {DATABASE}.facts WHERE name LIKE 'manifest.%'")}
         self.assertEqual(facts["manifest.session"], session["session_id"])
         self.assertEqual(facts["manifest.option.task_time"], "l1")
@@ -461,8 +433,7 @@ class RecordedJob(ActivityCase, Answers):
         # What is wrong with it is said, and stays with the run.
         damaged = os.path.join(self.folder, os.path.basename(dump))
         shutil.copytree(dump, damaged)
-        cut = max((os.path.join(folder, name) for folder, _, names in os.walk(damaged) for name in names if "hbm.data" in name and not name.endswith(".done")),
-                  key=os.path.getsize)
+        cut = max((path for path in files_below(damaged) if "hbm.data" in path and not path.endswith(".done")), key=os.path.getsize)
         os.truncate(cut, os.path.getsize(cut) // 2)
         done = profctl("export", damaged, "--to", server.url(DATABASE), "--run", "damaged", expect=5)
         self.assertIn("hbm.data: damaged", done.stderr)

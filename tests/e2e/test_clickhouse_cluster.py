@@ -5,16 +5,15 @@ import contextlib
 import os
 import unittest
 
-import clickhouse_server
-from clickhouse_server import Cluster
+from clickhouse_server import CLUSTER, Cluster, needs_server, needs_zookeeper
 from profd_harness import eventually, main, profctl, temp_folder
-from test_clickhouse import DATABASE, Answers, profctl_json
+from test_clickhouse import DATABASE, assert_same, profctl_json
 from test_report import make_idle, make_rank
 
 
-@unittest.skipIf(clickhouse_server.missing_server() or clickhouse_server.missing_zookeeper(),
-                 clickhouse_server.missing_server() or clickhouse_server.missing_zookeeper())
-class TwoShards(Answers):
+@needs_server
+@needs_zookeeper
+class TwoShards(unittest.TestCase):
     """Two shards of two replicas each."""
 
     @classmethod
@@ -27,7 +26,7 @@ class TwoShards(Answers):
         cls.addClassCleanup(cls.cluster.stop)
 
     def load(self, database, run="r", **how):
-        return profctl("export", self.path, "--to", self.cluster.nodes[0].url(database), "--run", run, "--cluster", clickhouse_server.CLUSTER, **how)
+        return profctl("export", self.path, "--to", self.cluster.nodes[0].url(database), "--run", run, "--cluster", CLUSTER, **how)
 
     @contextlib.contextmanager
     def away(self, *numbers):
@@ -50,14 +49,14 @@ class TwoShards(Answers):
         for node in (first, last):
             eventually(lambda node=node: node.number(f"SELECT count() FROM {DATABASE}.kernels WHERE run = 'r'") == 1200, seconds=30,
                        what="old rows are deleted on every shard and replica")
-            self.assert_same(profctl_json("analyze", "--from", node.url(DATABASE) + "/r")["ranks"], want)
+            assert_same(profctl_json("analyze", "--from", node.url(DATABASE) + "/r")["ranks"], want)
         shares = self.shares(DATABASE)
         self.assertTrue(0 < shares[0] < 1200, shares)
         self.assertEqual((shares[0], shares[2]), (shares[1], shares[3]))
         self.assertEqual(shares[0] + shares[2], 1200)
         idle = os.path.join(self.folder, "idle_ascend_pt")
         make_idle(idle)
-        profctl("export", idle, "--to", first.url(DATABASE), "--run", "r", "--cluster", clickhouse_server.CLUSTER)
+        profctl("export", idle, "--to", first.url(DATABASE), "--run", "r", "--cluster", CLUSTER)
         idle_rows = f"SELECT count() FROM {DATABASE}.loads_local WHERE rank = -1 AND state = 1"
         eventually(lambda: sum(node.number(idle_rows) for node in self.cluster.nodes) == 2, seconds=30, what="the load is on both replicas of its shard")
         self.assertEqual(profctl_json("analyze", "--from", last.url(DATABASE) + "/r", "--overview")["overall"]["ranks"], 6)
@@ -70,8 +69,8 @@ class TwoShards(Answers):
         # A replica of each shard is enough: for the tables, for rows, and for the deletion of those that are replaced.
         with self.away(1, 3):
             for _ in range(2):
-                self.assertIn(f"not all servers of cluster {clickhouse_server.CLUSTER} answered", self.load("away").stderr)
-                self.assert_same(profctl_json("analyze", "--from", first.url("away") + "/r", "--only", "overall,operators")["ranks"], want)
+                self.assertIn(f"not all servers of cluster {CLUSTER} answered", self.load("away").stderr)
+                assert_same(profctl_json("analyze", "--from", first.url("away") + "/r", "--only", "overall,operators")["ranks"], want)
             eventually(lambda: first.number("SELECT count() FROM away.kernels") == 1200, seconds=30, what="the old rows are deleted")
         # They catch up.
         tables = "SELECT count() FROM system.tables WHERE database = 'away'"
@@ -84,8 +83,8 @@ class TwoShards(Answers):
         # A run is removed from what is there, and from the others when they are back.
         self.load("away", "other")
         with self.away(1, 3):
-            done = profctl("rm", "--from", first.url("away"), "--cluster", clickhouse_server.CLUSTER, "other")
-            self.assertIn(f"not all servers of cluster {clickhouse_server.CLUSTER} answered", done.stderr)
+            done = profctl("rm", "--from", first.url("away"), "--cluster", CLUSTER, "other")
+            self.assertIn(f"not all servers of cluster {CLUSTER} answered", done.stderr)
             eventually(lambda: list(first.rows("SELECT DISTINCT run FROM away.kernels")) == [["r"]], seconds=30, what="it is removed")
         eventually(lambda: self.shares("away")[0] == self.shares("away")[1] and sum(self.shares("away")) == 2400, seconds=60, what="and there, too")
         # Where all of a shard is away nothing can be loaded.
@@ -99,7 +98,7 @@ class TwoShards(Answers):
             self.cluster.nodes[number].ask("CREATE DATABASE away")
         with self.away(1):
             self.load("away")
-        self.assert_same(profctl_json("analyze", "--from", first.url("away") + "/r", "--only", "overall,operators")["ranks"], want)
+        assert_same(profctl_json("analyze", "--from", first.url("away") + "/r", "--only", "overall,operators")["ranks"], want)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import sqlite3
 import sys
 import unittest
 
-import clickhouse_server
-from clickhouse_server import ClickHouse
+import same
+from clickhouse_server import needs_engine, started
 from profd_harness import REPO, SHARED_DATA, main, profctl, temp_folder
 from test_activity import ActivityCase
 from test_clickhouse import DATABASE, profctl_json
@@ -43,25 +43,11 @@ def page_data(path):
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-class Same(unittest.TestCase):
-    def assert_same(self, got, want, where="$"):
-        """Each value at the same place, in the same order."""
-        if isinstance(want, dict):
-            self.assertIsInstance(got, dict, where)
-            self.assertEqual([name for name in got if name not in OF_THE_PLACE], [name for name in want if name not in OF_THE_PLACE], where)
-            for name in want:
-                if name not in OF_THE_PLACE:
-                    self.assert_same(got[name], want[name], f"{where}.{name}")
-        elif isinstance(want, list):
-            self.assertEqual(len(got), len(want), where)
-            for number, (mine, other) in enumerate(zip(got, want)):
-                self.assert_same(mine, other, f"{where}[{number}]")
-        elif isinstance(want, float):
-            self.assertIsInstance(got, (float, int), where)
-            self.assertTrue(is_close(got, want), f"{where}: {got!r}, not {want!r}")
-        else:
-            self.assertEqual(got, want, where)
+def assert_same(got, want, where="$"):
+    same.assert_same(got, want, where, RELATIVE, OF_THE_PLACE)
 
+
+class Same(unittest.TestCase):
     def assert_same_text(self, got, want, where):
         got, want = NUMBER.split(got), NUMBER.split(want)
         self.assertEqual(len(got), len(want), where)
@@ -80,7 +66,7 @@ class Same(unittest.TestCase):
                     self.assertTrue(tables)
                     for table in tables:
                         rows = [[list(row) for row in database.execute(f"SELECT * FROM {table}")] for database in (mine, other)]
-                        self.assert_same(*rows, where=table)
+                        assert_same(*rows, where=table)
                 continue
             with open(os.path.join(got, name), encoding="utf-8") as mine, open(os.path.join(want, name), encoding="utf-8") as other:
                 self.assert_same_text(mine.read(), other.read(), name)
@@ -90,18 +76,18 @@ class Same(unittest.TestCase):
         local, fetched = os.path.join(folder, "local"), os.path.join(folder, "fetched")
         want = profctl_json("analyze", *paths, "--cluster-out", local)
         got = profctl_json("analyze", "--from", url, "--cluster-out", fetched)
-        self.assert_same(got, want)
+        assert_same(got, want)
         self.assert_same_files(os.path.join(fetched, OUT), os.path.join(local, OUT))
         # The files do not depend on which analyses are printed, nor these on each other.
         profctl_json("analyze", "--from", url, "--only", "overall", "--cluster-out", fetched, "--force")
         self.assert_same_files(os.path.join(fetched, OUT), os.path.join(local, OUT))
         for only in ("cluster", "communication,links", "steps,overall"):
-            self.assert_same(profctl_json("analyze", "--from", url, "--only", only), profctl_json("analyze", *paths, "--only", only))
-        self.assert_same(profctl_json("advise", "--from", url), profctl_json("advise", *paths))
+            assert_same(profctl_json("analyze", "--from", url, "--only", only), profctl_json("analyze", *paths, "--only", only))
+        assert_same(profctl_json("advise", "--from", url), profctl_json("advise", *paths))
         page, other = (os.path.join(folder, name + ".html") for name in ("local", "fetched"))
         profctl("report", *paths, "-o", page)
         profctl("report", "--from", url, "-o", other)
-        self.assert_same(page_data(other), page_data(page))
+        assert_same(page_data(other), page_data(page))
         return got
 
     def load(self, server, name, paths):
@@ -109,14 +95,11 @@ class Same(unittest.TestCase):
         return f"{server.url(DATABASE)}/{name}"
 
 
-@unittest.skipIf(clickhouse_server.missing(), clickhouse_server.missing())
+@needs_engine
 class MadeRuns(Same, ClusterCase):
     @classmethod
     def setUpClass(cls):
-        base = temp_folder(cls)
-        cls.server = ClickHouse(os.path.join(base, "server"))
-        cls.addClassCleanup(cls.server.kill)
-        cls.server.start()
+        cls.server = started(cls, temp_folder(cls))
 
     def test_ranks_of_a_pipeline(self):
         """Links in both directions and in parts, packets by size, groups with names, steps with stage and bubble, parallel sizes."""
@@ -146,7 +129,7 @@ class MadeRuns(Same, ClusterCase):
             with self.subTest(name):
                 paths = [self.run_of(events + more, name=name)]
                 url = self.load(self.server, name, paths)
-                self.assert_same(profctl_json("advise", "--from", url), profctl_json("advise", *paths))
+                assert_same(profctl_json("advise", "--from", url), profctl_json("advise", *paths))
                 found = {finding["check"]: finding for finding in profctl_json("advise", "--from", url)["findings"]}
                 parts = {row[0]: round(row[1], 6) for row in found["overall_summary"]["table"]["rows"] if row[0].startswith(("uncovered communication: ", "free: "))}
                 advice[name] = parts, found.get("hardware_pcie", {}).get("cost_ms")
@@ -163,14 +146,12 @@ class MadeRuns(Same, ClusterCase):
                 self.assert_all_same(os.path.join(self.folder, str(number)), paths, self.load(self.server, f"known{number}", paths))
 
 
-@unittest.skipIf(clickhouse_server.missing(), clickhouse_server.missing())
+@needs_engine
 class RecordedJobs(ActivityCase, Same):
     """Dumps of profd."""
 
     def test_jobs_of_the_walkthroughs(self):
-        server = ClickHouse(os.path.join(self.folder, "server"))
-        self.stack.callback(server.kill)
-        server.start()
+        server = started(self, self.folder)
         for name, ranks in (("cluster", 4), ("pipeline", 2)):
             with self.subTest(name), open(os.path.join(WALKTHROUGHS, name + ".toml"), encoding="utf-8") as file:
                 job = self.train(text=file.read())

@@ -8,14 +8,13 @@ import random
 import select
 import signal
 import socket
-import tempfile
 import unittest
 
 import prof_reader
-from profd_harness import ALL_OPTIONS, DaemonCase, eventually, main, scaled
+from profd_harness import ALL_OPTIONS, DaemonCase, eventually, main, scaled, temp_folder
+from raw_http2 import PREFACE
 
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
 class Clients(DaemonCase):
@@ -74,16 +73,16 @@ class Clients(DaemonCase):
 
     def test_killed_fetch(self):
         session = self.daemon.record(*ALL_OPTIONS, seconds=1)
-        with tempfile.TemporaryDirectory() as out:
-            client = self.daemon.spawn("fetch", session["session_id"], "--out", out)
-            eventually(lambda: os.listdir(out) or client.poll() is not None)
-            client.kill()
-            client.communicate()
+        out = temp_folder(self)
+        client = self.daemon.spawn("fetch", session["session_id"], "--out", out)
+        eventually(lambda: os.listdir(out) or client.poll() is not None)
+        client.kill()
+        client.communicate()
         self.settle()
         # The dump is neither locked nor harmed.
-        with tempfile.TemporaryDirectory() as out:
-            answer = self.daemon.ctl("fetch", session["session_id"], "--out", out)
-            self.assertEqual(prof_reader.read(answer["path"]).problems, [])
+        out = temp_folder(self)
+        answer = self.daemon.ctl("fetch", session["session_id"], "--out", out)
+        self.assertEqual(prof_reader.read(answer["path"]).problems, [])
         self.daemon.ctl("rm", session["session_id"])
 
     def test_killed_watcher_of_a_session_that_ends(self):
@@ -129,21 +128,21 @@ class Clients(DaemonCase):
     def test_frozen_fetch_and_watch(self):
         session = self.daemon.record(*ALL_OPTIONS, seconds=1)
         running = self.daemon.ctl("start", *HCCS)
-        with tempfile.TemporaryDirectory() as out:
-            frozen = [self.daemon.spawn("fetch", session["session_id"], "--out", out),
-                      self.daemon.spawn("watch", running["session_id"], "--interval", "100ms")]
+        out = temp_folder(self)
+        frozen = [self.daemon.spawn("fetch", session["session_id"], "--out", out),
+                  self.daemon.spawn("watch", running["session_id"], "--interval", "100ms")]
+        for client in frozen:
+            client.send_signal(signal.SIGSTOP)
+        try:
+            before = running["records"]
+            self.daemon.until_records(running["session_id"], before + 50)
+            self.daemon.ctl("stop", running["session_id"])
+        finally:
             for client in frozen:
-                client.send_signal(signal.SIGSTOP)
-            try:
-                before = running["records"]
-                self.daemon.until_records(running["session_id"], before + 50)
-                self.daemon.ctl("stop", running["session_id"])
-            finally:
-                for client in frozen:
-                    client.send_signal(signal.SIGCONT)
-                codes = [client.communicate(timeout=scaled(60)) and client.returncode
-                         for client in frozen]
-            self.assertEqual(codes, [0, 0])
+                client.send_signal(signal.SIGCONT)
+            codes = [client.communicate(timeout=scaled(60)) and client.returncode
+                     for client in frozen]
+        self.assertEqual(codes, [0, 0])
 
     # Crowds ---------------------------------------------------------------------------------
 
@@ -238,9 +237,9 @@ class Fetched(DaemonCase):
     def test_empty_folders_arrive(self):
         session = self.daemon.record(*HCCS, seconds=0.3)
         self.assertEqual(prof_reader.read(session["dump_path"]).problems, [])
-        with tempfile.TemporaryDirectory() as out:
-            answer = self.daemon.ctl("fetch", session["session_id"], "--out", out)
-            self.assertEqual(prof_reader.read(answer["path"]).problems, [])
+        out = temp_folder(self)
+        answer = self.daemon.ctl("fetch", session["session_id"], "--out", out)
+        self.assertEqual(prof_reader.read(answer["path"]).problems, [])
 
 
 if __name__ == "__main__":

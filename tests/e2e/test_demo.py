@@ -5,10 +5,10 @@ the dump against an independent reader. With --short: two devices, for builds th
 import os
 import stat
 import sys
-import tempfile
 
 import prof_reader
-from profd_harness import ALL_OPTIONS, DaemonCase, main, scaled
+from profd_harness import ALL_OPTIONS, DaemonCase, main, scaled, temp_folder
+from text_files import files_below, read_bytes
 
 SHORT = "--short" in sys.argv
 # name -> (period of the timestamps in ns, us or counter cycles, records per timestamp and device)
@@ -138,12 +138,8 @@ class DemoPath(DaemonCase):
                 seen += 1
         self.assertGreaterEqual(seen, 14 * self.devices)
         files = {f["path"]: f["bytes"] for f in manifest["files"]}
-        on_disk = {}
-        for base, _, names in os.walk(self.dump.path):
-            for name in names:
-                if not name.endswith(".done") and name != "profd_manifest.json":
-                    path = os.path.join(base, name)
-                    on_disk[os.path.relpath(path, self.dump.path)] = os.path.getsize(path)
+        on_disk = {os.path.relpath(path, self.dump.path): os.path.getsize(path) for path in files_below(self.dump.path)
+                   if not path.endswith((".done", "/profd_manifest.json"))}
         self.assertEqual(files, on_disk)
         self.assertEqual(manifest["data_bytes"], sum(on_disk.values()))
 
@@ -204,19 +200,16 @@ class DemoPath(DaemonCase):
         self.assertNotIn("\x1b", text.stdout)
 
     def test_zz_fetch_and_remove(self):
-        with tempfile.TemporaryDirectory() as out:
-            answer = self.daemon.ctl("fetch", self.session_id, "--out", out)
-            path = os.path.join(out, answer["dump_name"])
-            self.assertEqual(answer["path"], path)
-            for base, _, names in os.walk(self.dump.path):
-                for name in names:
-                    original = os.path.join(base, name)
-                    copy = os.path.join(path, os.path.relpath(original, self.dump.path))
-                    with open(original, "rb") as a, open(copy, "rb") as b:
-                        self.assertEqual(a.read(), b.read(), copy)
-            prof_reader.read_valid(path)
-            # Not again over what is there.
-            self.daemon.ctl("fetch", self.session_id, "--out", out, expect=(1, 3, 5))
+        out = temp_folder(self)
+        answer = self.daemon.ctl("fetch", self.session_id, "--out", out)
+        path = os.path.join(out, answer["dump_name"])
+        self.assertEqual(answer["path"], path)
+        for original in files_below(self.dump.path):
+            copy = os.path.join(path, os.path.relpath(original, self.dump.path))
+            self.assertEqual(read_bytes(original), read_bytes(copy), copy)
+        prof_reader.read_valid(path)
+        # Not again over what is there.
+        self.daemon.ctl("fetch", self.session_id, "--out", out, expect=(1, 3, 5))
         before = sum(f["bytes"] for f in self.dump.manifest["files"])
         removed = self.daemon.ctl("rm", self.session_id)["removed"]
         self.assertEqual(removed[0]["session_id"], self.session_id)

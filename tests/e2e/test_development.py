@@ -11,10 +11,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-from profd_harness import BUILD, REPO, RUNNER, DaemonCase, is_sanitized, main, python_with, scaled, temp_folder
-from text_files import read_text, write_text
-
-PACKAGE = os.path.join(REPO, "client", "python")
+from profd_harness import BUILD, REPO, RUNNER, DaemonCase, is_sanitized, main, scaled, temp_folder
+from python_package import PACKAGE, python_with
+from text_files import files_below, read_text, write_text
 
 
 def run(*command, cwd=None, expect=0, **env):
@@ -98,7 +97,7 @@ class Outside(DaemonCase):
     def test_libprofd_example(self):
         out = run(os.path.join(self.build(), "train"), "--steps", "4", "--step-ms", "20", "--profile-steps", "2",
                   "--options", '{"sys_interconnection_freq": 50}',
-                  PROFD_ATTACH_SOCKET=os.path.join(self.daemon.base, "attach.sock"))
+                  PROFD_ATTACH_SOCKET=self.daemon.attach_socket)
         self.assertIn("attached: yes\n", out)
         self.assertEqual(json.loads(re.search(r"^session: (.*)$", out, re.M)[1])["state"], "done")
 
@@ -209,8 +208,7 @@ class Package(unittest.TestCase):
 
     def test_every_file_of_the_package(self):
         def files(folder):
-            return sorted(os.path.relpath(os.path.join(place, name), folder) for place, _, names in os.walk(folder)
-                          for name in names if not name.endswith(".pyc"))
+            return sorted(os.path.relpath(path, folder) for path in files_below(folder) if not path.endswith(".pyc"))
         self.assertEqual(files(os.path.join(self.target, "profd")), files(os.path.join(PACKAGE, "profd")))
         self.assertTrue(os.path.exists(os.path.join(self.target, "profd", "py.typed")))
 
@@ -246,12 +244,12 @@ class Types(unittest.TestCase):
                  "with profd.profile(schedule=profd.schedule(wait=1, warmup=1, active=1)) as q: q.step()",
                  "@profd.profile", "def train(n: int) -> int: return n", "print(train(1) + 1)",
                  "with rpc.connect() as daemon: daemon.GetNode(rpc.GetNodeRequest(), timeout=5)"]
-        with tempfile.TemporaryDirectory() as folder:
-            script = os.path.join(folder, "script.py")
-            write_text(script, "\n".join(right + wrong) + "\n")
-            # As if it were installed: errors of generated files, of which mypy shows 200, would hide the script's.
-            out = self.mypy("--strict", "--config-file", os.path.join(PACKAGE, "pyproject.toml"), script, expect=1,
-                            MYPYPATH=PACKAGE)
+        folder = temp_folder(self)
+        script = os.path.join(folder, "script.py")
+        write_text(script, "\n".join(right + wrong) + "\n")
+        # As if it were installed: errors of generated files, of which mypy shows 200, would hide the script's.
+        out = self.mypy("--strict", "--config-file", os.path.join(PACKAGE, "pyproject.toml"), script, expect=1,
+                        MYPYPATH=PACKAGE)
         self.assertEqual(sorted({int(line) for line in re.findall(r"script\.py:(\d+): error", out)}),
                          [len(right) + 1 + n for n in range(len(wrong))], out)
 

@@ -1,18 +1,19 @@
 """Dumps outlive the daemon: sessions that go on, quota, pins, dumps by name, compression."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
 import prof_reader
 import profd_harness
-from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, scaled, scenario_text
-from text_files import read_json, read_text, write_text
+from profd_harness import ALICE, BOB, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, scaled, temp_folder
+from text_files import files_below, read_json, read_text, write_text
+from toml_files import merged, scenario_text
 
 OK, REFUSED, NOT_FOUND, PARTIAL = 0, 3, 4, 5
 MB = 1 << 20
@@ -23,10 +24,8 @@ MUCH = ["--sys-hardware-mem-freq", "100", "--sys-interconnection-freq", "50", "-
 
 
 def daemon(devices=2, config=None, **how):
-    merged = {"dump": {"flush_interval_ms": 100}}
-    for section, body in (config or {}).items():
-        merged.setdefault(section, {}).update(body)
-    return Daemon(scenario_text=scenario_text(devices=devices), config=merged, **how)
+    config = merged({"dump": {"flush_interval_ms": 100}}, config or {})
+    return Daemon(scenario_text=scenario_text(devices=devices), config=config, **how)
 
 
 def dumps_of(d):
@@ -37,12 +36,9 @@ def bytes_of(d):
     """Everything of every dump, as another user sees it."""
     total = 0
     for name in dumps_of(d):
-        for folder, _, files in os.walk(os.path.join(d.dump_root, name)):
-            for file in files:
-                try:
-                    total += os.path.getsize(os.path.join(folder, file))
-                except OSError:
-                    pass  # removed in this moment
+        for path in files_below(d.dump_root, name):
+            with contextlib.suppress(OSError):  # removed in this moment
+                total += os.path.getsize(path)
     return total
 
 
@@ -111,11 +107,11 @@ class Dumps(unittest.TestCase):
             self.assertEqual(facts["segment"], 2)
             self.assertEqual(facts["continues"], os.path.basename(first["dump_path"]))
             self.verify(d, first["dump_path"], second["dump_path"])
-            with tempfile.TemporaryDirectory() as out:
-                fetched = d.ctl("fetch", session_id, "--out", out)
-                self.assertEqual([os.path.basename(p) for p in fetched["paths"]],
-                                 [os.path.basename(s["dump_path"]) for s in done["segments"]])
-                self.verify(d, *fetched["paths"])
+            out = temp_folder(self)
+            fetched = d.ctl("fetch", session_id, "--out", out)
+            self.assertEqual([os.path.basename(p) for p in fetched["paths"]],
+                             [os.path.basename(s["dump_path"]) for s in done["segments"]])
+            self.verify(d, *fetched["paths"])
             # A new daemon still knows that the two belong together.
             d.restart()
             self.assertEqual(len(d.show(session_id)["segments"]), 2)
@@ -371,8 +367,8 @@ class Dumps(unittest.TestCase):
             self.assertIn(name, [x["name"] for x in d.ctl("list", "--dumps")["dumps"]])
             d.ctl("pin", name)
             d.ctl("unpin", name)
-            with tempfile.TemporaryDirectory() as out:
-                self.verify(d, d.ctl("fetch", name, "--out", out)["path"])
+            out = temp_folder(self)
+            self.verify(d, d.ctl("fetch", name, "--out", out)["path"])
             d.ctl("rm", name)
             self.assertNotIn(name, dumps_of(d))
             self.assertEqual(d.run("rm", name).returncode, NOT_FOUND)
@@ -382,7 +378,8 @@ class Dumps(unittest.TestCase):
 
     def test_a_dump_of_an_earlier_version_is_fetched_with_todays_layout(self):
         """Earlier versions had profd/ directly in the dump, where the vendor's analyser stumbles over it."""
-        with daemon() as d, tempfile.TemporaryDirectory() as out:
+        out = temp_folder(self)
+        with daemon() as d:
             session_id = self.start(d, *START, "--collector", "npu_state=5", "--collector", "host_mem=5")
             d.until_records(session_id, 50)
             done = self.stop(d, session_id)
@@ -422,8 +419,8 @@ class Dumps(unittest.TestCase):
             session_id = self.start(d, *START, "--compress")
             d.until_records(session_id, 2000)
             done = self.stop(d, session_id)
-            names = [name for _, _, files in os.walk(done["dump_path"]) for name in files]
-            self.assertTrue(any(name.endswith(".zst") for name in names), names)
+            paths = files_below(done["dump_path"])
+            self.assertTrue(any(path.endswith(".zst") for path in paths), paths)
             self.verify(d, done["dump_path"])
 
 

@@ -7,10 +7,9 @@ import sys
 import unittest
 
 import profd_harness
-from profd_harness import REPO, temp_folder
+from profd_harness import temp_folder
+from python_package import PACKAGE
 from text_files import read_json
-
-PACKAGE = os.path.join(REPO, "client", "python")
 
 
 class DynamicProfile(unittest.TestCase):

@@ -4,11 +4,10 @@
 import json
 import os
 import signal
-import tempfile
 import unittest
 
 import prof_reader
-from profd_harness import ALL_OPTIONS, Daemon, eventually, main
+from profd_harness import ALL_OPTIONS, Daemon, eventually, main, temp_folder
 
 SCENARIO = "devices = 2\n"
 EVERYTHING = ("--devices", "0,1", *ALL_OPTIONS)
@@ -125,10 +124,10 @@ class Endings(unittest.TestCase):
             self.assertIn("dump.resume is off", listed[0]["reason"])
             self.assertEqual(daemon.show(session_id)["dump_path"], path)
             self.assertEqual(daemon.run("watch", session_id).returncode, 5)
-            with tempfile.TemporaryDirectory() as out:
-                answer = daemon.ctl("fetch", session_id, "--out", out)
-                fetched = prof_reader.read_valid(answer["path"], finished=False)
-                self.assertEqual(len(fetched[(0, "hbm.data")]), len(dump[(0, "hbm.data")]))
+            out = temp_folder(self)
+            answer = daemon.ctl("fetch", session_id, "--out", out)
+            fetched = prof_reader.read_valid(answer["path"], finished=False)
+            self.assertEqual(len(fetched[(0, "hbm.data")]), len(dump[(0, "hbm.data")]))
             # Other sessions continue beside it.
             again = daemon.record(*HCCS, seconds=0.3)
             self.assertNotEqual(os.path.basename(again["dump_path"]), os.path.basename(path))
@@ -141,11 +140,10 @@ class Endings(unittest.TestCase):
         with Daemon(SCENARIO) as daemon:
             session_id = daemon.ctl("start", *HCCS)["session_id"]
             daemon.kill()
-            attach = os.path.join(daemon.base, "attach.sock")
+            attach = daemon.attach_socket
             os.remove(attach)
             os.mkdir(attach)
-            daemon.start(ready=False)
-            self.assertEqual(daemon.process.wait(60), 1)
+            self.assertEqual(daemon.start_in_vain(), 1)
             self.assertIn("is not a socket", daemon.log())
             os.rmdir(attach)
             daemon.start()

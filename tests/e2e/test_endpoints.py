@@ -12,9 +12,9 @@ import socket
 import ssl
 import unittest
 
-from profd_harness import (DEADLINE, PROFD, Daemon, eventually, main, parse_metrics, replace_file, scaled,
-                           scenario_text, temp_folder)
+from profd_harness import DEADLINE, PROFD, Daemon, eventually, main, parse_metrics, replace_file, scaled, temp_folder
 from tls_files import OPENSSL, call, issue, tls_init
+from toml_files import scenario_text
 
 # "secret", bcrypt with the least cost: these tests are not about patience.
 HASH = "$2y$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW"
@@ -357,17 +357,13 @@ class Guarded(unittest.TestCase):
     def refused(self, text, *parts):
         self.write(text)
         daemon = Daemon(config={"metrics": {"web_config": self.web}})
-        try:
-            checked = call(PROFD, "--config", daemon.config_path, "--check-config")
-            self.assertEqual(checked.returncode, 2, checked.stdout)
-            for part in parts:
-                self.assertIn(part, checked.stderr)
-            daemon.start(ready=False)
-            self.assertEqual(daemon.process.wait(scaled(60)), 2)
-            daemon.process = None
-            self.assertIn(parts[0], daemon.log())
-        finally:
-            daemon.dispose()
+        self.addCleanup(daemon.dispose)
+        checked = call(PROFD, "--config", daemon.config_path, "--check-config")
+        self.assertEqual(checked.returncode, 2, checked.stdout)
+        for part in parts:
+            self.assertIn(part, checked.stderr)
+        self.assertEqual(daemon.start_in_vain(), 2)
+        self.assertIn(parts[0], daemon.log())
 
     def test_wrong_files_are_refused_with_every_problem(self):
         os.chmod(self.made + "/server.key", 0o644)

@@ -15,9 +15,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 import attach_client
 import perfetto_reader
-from profd_harness import Daemon, main, profctl, python_with, scaled, scenario_text, temp_folder
+from profd_harness import Daemon, main, profctl, scaled, temp_folder
+from python_package import python_with
 from test_jobs_sessions import Worker
 from text_files import read_dicts, read_json, read_text
+from toml_files import scenario_text
 
 OPTIONS = ["--sys-interconnection-freq", "50", "--sys-hardware-mem-freq", "50", "--msproftx", "on",
            "--host-sys-usage", "cpu,mem"]

@@ -9,9 +9,11 @@ import signal
 import subprocess
 import unittest
 
-from profd_harness import (ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, profctl, scaled,
-                           scenario_text, temp_folder)
+from processes import blocks
+from profd_harness import ALICE, IS_ROOT, PROFCTL, RUNNER, SCALE, Daemon, eventually, main, profctl, scaled, temp_folder
 from text_files import read_json, read_text, write_text
+from tls_files import tls_section
+from toml_files import scenario_text
 
 # Under a sanitizer or an emulator a daemon is many times its size.
 NODES = 32 if SCALE <= 1 else 16
@@ -67,9 +69,7 @@ class FleetCase(unittest.TestCase):
         uid = ALICE if IS_ROOT else os.geteuid()
         return {"metrics": {"enabled": False},
                 "limits": {"max_sessions": 1 if i in REFUSING else 64},
-                "tls": {"listen": "127.0.0.1:0", "certificate": cls.tls + "/server.crt",
-                        "key": cls.tls + "/server.key", "client_ca": cls.tls + "/ca.crt",
-                        "users": [f"{cls.user}={uid}"]}}
+                "tls": tls_section(cls.tls, users=[f"{cls.user}={uid}"])}
 
     def fleet(self, nodes, *arguments, expect=0, json_output=True, timeout=NODE_TIMEOUT, env=None,
               judge=True):
@@ -257,11 +257,7 @@ class Fleet(FleetCase):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               stdin=subprocess.DEVNULL) as process:
             # Blocked: it takes signals when it looks for them.
-            def watching():
-                blocked = int(read_text(f"/proc/{process.pid}/status").split("SigBlk:")[1].split()[0], 16)
-                return RUNNER or blocked >> (signal.SIGINT - 1) & 1
-
-            eventually(watching, 60, what="profctl asks the nodes")
+            eventually(lambda: RUNNER or blocks(process.pid, signal.SIGINT), 60, what="profctl asks the nodes")
             process.send_signal(signal.SIGINT)
             _, stderr = process.communicate(timeout=scaled(60))
         self.assertEqual(process.returncode, 5, stderr)

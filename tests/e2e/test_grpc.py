@@ -7,10 +7,10 @@ import re
 import shutil
 import subprocess
 
-from profd_harness import DaemonCase, main, python_with, scaled, temp_folder
+from profd_harness import REPO, DaemonCase, main, scaled, temp_folder
+from python_package import PACKAGE, python_with
 from text_files import read_text
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 INSTALLED = "/usr/share/profd/proto"
 
 # Reflection and health without generated modules: field numbers of their public protos.
@@ -52,8 +52,7 @@ with grpc.insecure_channel("unix:" + sys.argv[1]) as channel:
 
 
 def blocks(language):
-    with open(os.path.join(ROOT, "docs", "api.md"), encoding="utf-8") as file:
-        section = file.read().split("\n## gRPC\n")[1]
+    section = read_text(REPO, "docs", "api.md").split("\n## gRPC\n")[1]
     return re.findall(rf"^```{language}\n(.*?)^```$", section, re.M | re.S)
 
 
@@ -75,7 +74,7 @@ class Grpc(DaemonCase):
             self.skipTest("no protoc with gRPC's plugins")
         command = next(block for block in blocks("sh") if re.search(r"^protoc ", block, re.M))
         self.assertIn(INSTALLED, command)
-        self.run_in(["sh", "-ec", command.replace(INSTALLED, os.path.join(ROOT, "proto"))])
+        self.run_in(["sh", "-ec", command.replace(INSTALLED, os.path.join(REPO, "proto"))])
         return os.path.join(self.base, "generated")
 
     def try_program(self, python, path):
@@ -94,11 +93,10 @@ class Grpc(DaemonCase):
         """The package of docs/api.md has the generated one's name, and its own stubs."""
         python = python_with("grpc", "google.protobuf")
         generated = self.generate()
-        package = os.path.realpath(os.path.join(ROOT, "client", "python"))
-        for path in (f"{generated}:{package}", f"{package}:{generated}"):
+        for path in (f"{generated}:{PACKAGE}", f"{PACKAGE}:{generated}"):
             out = self.run_in([python, "-B", "-c", "import profd; from profd.v1 import profd_pb2; "
                                "print(profd.profile.__name__, profd_pb2.__file__)"], PYTHONPATH=path)
-            self.assertEqual(out, f"profile {package}/profd/v1/profd_pb2.py\n")
+            self.assertEqual(out, f"profile {PACKAGE}/profd/v1/profd_pb2.py\n")
 
     def test_a_refusal_is_reported(self):
         python = python_with("grpc", "google.protobuf")
@@ -124,8 +122,7 @@ with rpc.connect() as daemon:
             print(rpc.Problem.Kind.Name(problem.kind), problem.field, repr(problem.value), problem.text[:40])
         print(error.details())
 """
-        package = os.path.realpath(os.path.join(ROOT, "client", "python"))
-        out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", program], PYTHONPATH=package,
+        out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", program], PYTHONPATH=PACKAGE,
                           PROFD_SOCKET=self.daemon.socket).splitlines()
         for line in ("KIND_INVALID rank '-1' must not be negative",
                      "KIND_INVALID since_ms '5000' needs a dump to put the past into, and {",
@@ -137,14 +134,14 @@ with rpc.connect() as daemon:
 
     def test_reflection_and_health(self):
         out = self.run_in([python_with("grpc", "google.protobuf"), "-B", "-c", ASK, self.daemon.socket],
-                          PYTHONPATH=os.path.join(ROOT, "tests", "harness"))
+                          PYTHONPATH=os.path.join(REPO, "tests", "harness"))
         lines = dict.fromkeys(out.splitlines())
         for line in ("health '' 0801", "health 'profd.v1.NodeService' 0801", "health 'profd.v1.SessionService' 0801",
                      "health 'profd.v1.DumpService' 0801", "health of nothing NOT_FOUND", "service profd.v1.NodeService",
                      "service profd.v1.SessionService", "service profd.v1.DumpService",
                      "service grpc.health.v1.Health", "imports profd/v1/options.proto"):
             self.assertIn(line, lines)
-        proto = os.path.join(ROOT, "proto", "profd", "v1", "profd.proto")
+        proto = os.path.join(REPO, "proto", "profd", "v1", "profd.proto")
         methods = sorted(re.findall(r"^  rpc (\w+)\(", read_text(proto), re.M))
         self.assertIn("methods " + " ".join(methods), lines)
 

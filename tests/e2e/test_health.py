@@ -5,9 +5,9 @@ once."""
 
 import json
 import unittest
-import urllib.request
 
-from profd_harness import Daemon, eventually, main, scaled, toml
+from profd_harness import Daemon, eventually, main
+from toml_files import toml
 
 OK, HOT, ECC, GONE, HUNG = range(5)
 WANT = {OK: "ok", HOT: "degraded", ECC: "faulty", GONE: "down", HUNG: "down"}
@@ -20,11 +20,6 @@ FAULTS = [{"kind": "throttle", "at": 0, "device": HOT, "mhz": 990, "cause": 1},
 
 def node(devices, faults):
     return toml({"": {"chip": "910B", "devices": devices, "seed": 1}, "fault": faults})
-
-
-def fetch(daemon, path):
-    with urllib.request.urlopen(f"http://{daemon.metrics_address}{path}", timeout=scaled(20)) as answer:
-        return answer.read().decode()
 
 
 class Health(unittest.TestCase):
@@ -49,8 +44,8 @@ class Health(unittest.TestCase):
         self.assertEqual(devices, WANT)
         top = self.daemon.ctl("top", "--once")
         self.assertEqual({d["id"]: d["health"] for d in top["devices"]}, WANT)
-        page = fetch(self.daemon, "/")
-        ready = fetch(self.daemon, "/readyz")
+        page = self.daemon.get("/")
+        ready = self.daemon.get("/readyz")
         for device, verdict in WANT.items():
             with self.subTest(device):
                 self.assertIn(f"npu {device}: " + ("ready" if verdict == "ok" else verdict), ready)

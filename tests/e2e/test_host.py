@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import prof_reader
+from processes import children
 from profd_harness import DaemonCase, eventually, main
-from text_files import read_text
 
 # A process with a child, both busy; the name has what breaks careless parsers of /proc/pid/stat.
 WORKER = ("import os, time\n"
@@ -23,17 +23,14 @@ class HostSide(DaemonCase):
     def worker(self, **environment):
         process = subprocess.Popen([sys.executable, "-c", WORKER], start_new_session=True,
                                    env=dict(os.environ, **environment))
-
-        def has_child():
-            path = f"/proc/{process.pid}/task/{process.pid}/children"
-            return read_text(path).strip()
-
-        eventually(has_child)
+        self.addCleanup(self.end, process)
+        eventually(lambda: children(process.pid))
         return process
 
     def end(self, process):
-        os.killpg(process.pid, 9)
-        process.wait()
+        if process.poll() is None:
+            os.killpg(process.pid, 9)
+            process.wait()
 
     def record(self, *options):
         final = self.daemon.record(*options, seconds=1.5)
@@ -63,77 +60,64 @@ class HostSide(DaemonCase):
 
     def test_job_by_pid(self):
         process = self.worker()
-        try:
-            _, dump = self.record("--host-sys", "cpu,mem", "--pid", process.pid)
-            threads = self.check_job(dump, process.pid)
-            self.assertNotIn(os.getpid(), threads)
-            self.assertNotIn("1-CpuUsage.data", dump.blocks)
-            self.assertEqual(dump.host["sample"]["host_sys_pid"], process.pid)
-            self.assertEqual(dump.host["info"]["pid"], str(process.pid))
-        finally:
-            self.end(process)
+        _, dump = self.record("--host-sys", "cpu,mem", "--pid", process.pid)
+        threads = self.check_job(dump, process.pid)
+        self.assertNotIn(os.getpid(), threads)
+        self.assertNotIn("1-CpuUsage.data", dump.blocks)
+        self.assertEqual(dump.host["sample"]["host_sys_pid"], process.pid)
+        self.assertEqual(dump.host["info"]["pid"], str(process.pid))
 
     def test_job_by_environment(self):
         process = self.worker(PROFD_JOB_ID="env:job-1")
         other = self.worker(PROFD_JOB_ID="env:job-2")
-        try:
-            _, dump = self.record("--host-sys", "cpu,mem", "--job", "env:job-1",
-                                  "--devices", "0")
-            threads = self.check_job(dump, process.pid)
-            self.assertNotIn(other.pid, threads)
-        finally:
-            self.end(process)
-            self.end(other)
+        _, dump = self.record("--host-sys", "cpu,mem", "--job", "env:job-1",
+                              "--devices", "0")
+        threads = self.check_job(dump, process.pid)
+        self.assertNotIn(other.pid, threads)
 
     def test_complete_system(self):
         process = self.worker()
-        try:
-            final, dump = self.record("--host-sys-usage", "cpu,mem", "--host-sys-usage-freq", "10")
-            self.assertNotIn((-1, "host_cpu.data"), dump.channels)
-            for name in ("host_sys_cpu.data", "host_sys_mem.data"):
-                blocks = dump.blocks[name]
-                self.assertGreater(len(blocks), 2)
-                walls = [dump.host["clock"].wall("host_ns", ns) for ns, _, _ in blocks]
-                self.assertEqual(walls, sorted(set(walls)))
-                self.assertGreaterEqual(walls[0], final["started_ns"] - 1_000_000)
-                self.assertLessEqual(walls[-1], final["ended_ns"] + 1_000_000)
-            for _, _, body in dump.blocks["host_sys_cpu.data"]:
-                lines = body.splitlines()
-                self.assertTrue(lines[0].startswith("cpu  "))
-                self.assertTrue(all(l.startswith("cpu") and len(l.split()) >= 11 for l in lines))
-                self.assertEqual(len(lines) - 1, os.sysconf("SC_NPROCESSORS_ONLN"))
-            names = {line.split(":")[0] for line in
-                     dump.blocks["host_sys_mem.data"][0][2].splitlines()}
-            self.assertLessEqual({"MemTotal", "MemFree", "Buffers", "Cached", "Shmem",
-                                  "CommitLimit", "Committed_AS", "HugePages_Total",
-                                  "HugePages_Free"}, names)
-            for pid in (process.pid, self.daemon.pid, os.getpid()):
-                cpu, mem = dump.blocks[f"{pid}-CpuUsage.data"], dump.blocks[f"{pid}-Memory.data"]
-                lines = cpu[0][2].splitlines()
-                self.assertEqual(lines[0].split(" ", 1)[0], str(pid))
-                self.assertTrue(lines[1].startswith("ProcessName:"))
-                self.assertTrue(lines[2].startswith("cpu "))
-                lines = mem[0][2].splitlines()
-                self.assertEqual(len(lines[0].split()), 7)
-                self.assertTrue(lines[1].startswith("ProcessName:"))
-            # The analyser splits at blanks: a name with blanks must not shift the columns.
-            fields = dump.blocks[f"{process.pid}-CpuUsage.data"][0][2].splitlines()[0].split()
-            self.assertEqual(fields[1], "(a)_R_(b_1)")
-            self.assertIn(fields[2], tuple("RSDTtZ"))
-            self.assertEqual(len(fields), 52)
-        finally:
-            self.end(process)
+        final, dump = self.record("--host-sys-usage", "cpu,mem", "--host-sys-usage-freq", "10")
+        self.assertNotIn((-1, "host_cpu.data"), dump.channels)
+        for name in ("host_sys_cpu.data", "host_sys_mem.data"):
+            blocks = dump.blocks[name]
+            self.assertGreater(len(blocks), 2)
+            walls = [dump.host["clock"].wall("host_ns", ns) for ns, _, _ in blocks]
+            self.assertEqual(walls, sorted(set(walls)))
+            self.assertGreaterEqual(walls[0], final["started_ns"] - 1_000_000)
+            self.assertLessEqual(walls[-1], final["ended_ns"] + 1_000_000)
+        for _, _, body in dump.blocks["host_sys_cpu.data"]:
+            lines = body.splitlines()
+            self.assertTrue(lines[0].startswith("cpu  "))
+            self.assertTrue(all(l.startswith("cpu") and len(l.split()) >= 11 for l in lines))
+            self.assertEqual(len(lines) - 1, os.sysconf("SC_NPROCESSORS_ONLN"))
+        names = {line.split(":")[0] for line in
+                 dump.blocks["host_sys_mem.data"][0][2].splitlines()}
+        self.assertLessEqual({"MemTotal", "MemFree", "Buffers", "Cached", "Shmem",
+                              "CommitLimit", "Committed_AS", "HugePages_Total",
+                              "HugePages_Free"}, names)
+        for pid in (process.pid, self.daemon.pid, os.getpid()):
+            cpu, mem = dump.blocks[f"{pid}-CpuUsage.data"], dump.blocks[f"{pid}-Memory.data"]
+            lines = cpu[0][2].splitlines()
+            self.assertEqual(lines[0].split(" ", 1)[0], str(pid))
+            self.assertTrue(lines[1].startswith("ProcessName:"))
+            self.assertTrue(lines[2].startswith("cpu "))
+            lines = mem[0][2].splitlines()
+            self.assertEqual(len(lines[0].split()), 7)
+            self.assertTrue(lines[1].startswith("ProcessName:"))
+        # The analyser splits at blanks: a name with blanks must not shift the columns.
+        fields = dump.blocks[f"{process.pid}-CpuUsage.data"][0][2].splitlines()[0].split()
+        self.assertEqual(fields[1], "(a)_R_(b_1)")
+        self.assertIn(fields[2], tuple("RSDTtZ"))
+        self.assertEqual(len(fields), 52)
 
     def test_both(self):
         process = self.worker()
-        try:
-            _, dump = self.record("--host-sys", "cpu,mem", "--host-sys-usage", "cpu,mem",
-                                  "--pid", process.pid)
-            threads = self.check_job(dump, process.pid)
-            self.assertNotIn(self.daemon.pid, threads)
-            self.assertIn("1-CpuUsage.data", dump.blocks)
-        finally:
-            self.end(process)
+        _, dump = self.record("--host-sys", "cpu,mem", "--host-sys-usage", "cpu,mem",
+                              "--pid", process.pid)
+        threads = self.check_job(dump, process.pid)
+        self.assertNotIn(self.daemon.pid, threads)
+        self.assertIn("1-CpuUsage.data", dump.blocks)
 
     def test_process_that_ends_midway(self):
         process = self.worker()

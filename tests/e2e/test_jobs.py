@@ -4,21 +4,18 @@
 import json
 import os
 import subprocess
-import sys
 import unittest
 
-from attach_client import Client, Forked
+from attach_client import Client, Forked, script
 from profd_harness import (ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, replace_file, scenario_text,
                            temp_folder)
 
-HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 # A process that attaches and stays until its standard input ends.
 ATTACHED = """
-import sys
-sys.path.insert(0, sys.argv[1])
 import json
 from attach_client import Client
-client = Client(sys.argv[2]).attach(**json.loads(sys.argv[3]))
+from toml_files import scenario_text
+client = Client(sys.argv[1]).attach(**json.loads(sys.argv[2]))
 print(json.dumps(client.welcome), flush=True)
 sys.stdin.read()
 """
@@ -38,7 +35,7 @@ class Process:
 
     def __init__(self, path, env=None, **hello):
         self.process = subprocess.Popen(
-            [sys.executable, "-c", ATTACHED, HARNESS, path, json.dumps(hello)],
+            [*script(ATTACHED), path, json.dumps(hello)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=clean_environment(**(env or {})))
         self.pid = self.process.pid
@@ -66,10 +63,6 @@ class Process:
 
 
 class JobCase(DaemonCase):
-    @property
-    def path(self):
-        return os.path.join(self.daemon.base, "attach.sock")
-
     def jobs(self, *args, **how):
         return self.daemon.ctl("jobs", *args, **how)["jobs"]
 
@@ -92,7 +85,7 @@ class Detection(JobCase):
         return found
 
     def test_slurm(self):
-        with Process(self.path, env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9",
+        with Process(self.daemon.attach_socket, env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9",
                                      "SLURM_LOCALID": "1", "SLURM_NTASKS": "16"}) as p:
             found = self.expect(p, job_id="4711", rank=9, local_rank=1, devices=[1],
                                 slurm_job="4711", attached=True, found_by="attached", uid=os.getuid())
@@ -103,22 +96,22 @@ class Detection(JobCase):
                              ("4711", 9, [1]))
 
     def test_reports_of_the_process_have_precedence(self):
-        with Process(self.path, job_id="mine", rank=1, devices=[2], framework="x",
+        with Process(self.daemon.attach_socket, job_id="mine", rank=1, devices=[2], framework="x",
                      env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9", "DEVICE_ID": "0"}) as p:
             self.expect(p, job_id="mine", rank=1, devices=[2], framework="x")
 
     def test_nothing_is_known(self):
-        with Process(self.path) as p:
+        with Process(self.daemon.attach_socket) as p:
             self.expect(p, job_id="", rank=None, devices=[], framework="")
 
     def test_devices_this_node_lacks(self):
-        with Process(self.path, devices=[1, 63]) as p:
+        with Process(self.daemon.attach_socket, devices=[1, 63]) as p:
             self.expect(p, devices=[1])
 
     def test_one_job_in_the_table(self):
         env = {"SLURM_JOB_ID": "77", "SLURM_NTASKS": "4"}
-        with Process(self.path, env=dict(env, SLURM_PROCID="1", SLURM_LOCALID="1")) as b, \
-                Process(self.path, env=dict(env, SLURM_PROCID="0", SLURM_LOCALID="0")) as a:
+        with Process(self.daemon.attach_socket, env=dict(env, SLURM_PROCID="1", SLURM_LOCALID="1")) as b, \
+                Process(self.daemon.attach_socket, env=dict(env, SLURM_PROCID="0", SLURM_LOCALID="0")) as a:
             job = self.jobs("--job", "77")[0]
             self.assertEqual([p["pid"] for p in job["processes"]], [a.pid, b.pid])
             text = self.daemon.run("jobs", json_output=False).stdout
@@ -133,14 +126,14 @@ class Detection(JobCase):
             self.assertEqual(self.daemon.run("jobs", "--job", "no-such").returncode, 4)
 
     def test_a_process_that_ends_is_gone(self):
-        p = Process(self.path, job_id="short")
+        p = Process(self.daemon.attach_socket, job_id="short")
         self.assertIsNotNone(self.process_of(p.pid))
         p.end(kill=True)
         eventually(lambda: self.process_of(p.pid) is None, what="the dead process is forgotten")
 
     def test_a_process_that_lost_its_connection_is_silent(self):
         code = ATTACHED.replace("sys.stdin.read()", "client.close(); sys.stdin.read()")
-        with subprocess.Popen([sys.executable, "-c", code, HARNESS, self.path, '{"job_id": "lost"}'],
+        with subprocess.Popen([*script(code), self.daemon.attach_socket, '{"job_id": "lost"}'],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               env=clean_environment()) as process:
             process.stdout.readline()
@@ -157,10 +150,10 @@ class Detection(JobCase):
             eventually(lambda: self.process_of(process.pid) is None, what="it ended")
 
     def test_status_counts_processes(self):
-        with Process(self.path):
+        with Process(self.daemon.attach_socket):
             node = self.daemon.ctl("status")
             self.assertGreaterEqual(node["attached_processes"], 1)
-            self.assertEqual(node["attach_socket"], self.path)
+            self.assertEqual(node["attach_socket"], self.daemon.attach_socket)
 
 
 class DeviceUsers(unittest.TestCase):
@@ -191,7 +184,7 @@ class DeviceUsers(unittest.TestCase):
             eventually(lambda: self.process_of(worker.pid) is None, what="the worker is forgotten")
 
     def test_the_driver_knows_better_than_the_environment(self):
-        path = os.path.join(self.daemon.base, "attach.sock")
+        path = self.daemon.attach_socket
         with Process(path, env={"LOCAL_RANK": "0"}) as p, Process(path, devices=[0]) as reported:
             self.assertEqual(self.process_of(p.pid)["devices"], [0])
             replace_file(self.pids, f"{p.pid} 1\n{reported.pid} 1\n")
@@ -205,7 +198,7 @@ class TwoUsers(UsersCase, JobCase):
 
     def attached_as(self, uid, job):
         def attach(keep):
-            keep.append(Client(self.path).attach(job_id=job, rank=0))
+            keep.append(Client(self.daemon.attach_socket).attach(job_id=job, rank=0))
             return keep[0].welcome["rank"]
 
         return Forked(attach, uid, (self.group,))
@@ -221,7 +214,7 @@ class TwoUsers(UsersCase, JobCase):
                              [(ALICE, 1), (BOB, 1)])
 
     def test_socket(self):
-        info = os.stat(self.path)
+        info = os.stat(self.daemon.attach_socket)
         self.assertEqual((info.st_gid, info.st_mode & 0o7777), (self.group, 0o660))
 
     def test_processes_are_not_notified_of_sessions_of_others(self):

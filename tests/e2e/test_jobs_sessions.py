@@ -66,7 +66,7 @@ class Worker:
 
     def __init__(self, daemon, job="job", rank=0, devices=(0,), user=None, groups=()):
         hello = {"job_id": job, "rank": rank, "devices": list(devices)}
-        path = os.path.join(daemon.base, "attach.sock")
+        path = daemon.attach_socket
         self.process = subprocess.Popen(
             [sys.executable if user is None else PYTHON, os.path.abspath(__file__), "--worker", path, json.dumps(hello)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,

@@ -7,11 +7,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import helm_chart
-from profd_harness import PROFD, REPO, RUNNER, main, profctl
+from profd_harness import PROFD, REPO, RUNNER, main, profctl, temp_folder
 from text_files import read_text, write_text
 
 CHART = os.path.join(REPO, "docs", "deploy", "helm", "profd")
@@ -165,14 +164,14 @@ class Manifests(unittest.TestCase):
     def test_the_configuration_is_profds(self):
         documents, daemonset = self.daemon()
         text = documents["ConfigMap", "profd"]["data"]["profd.toml"]
-        with tempfile.TemporaryDirectory() as folder:
-            # The secret, as it is made.
-            tls = os.path.join(folder, "tls")
-            profctl("tls", "init", tls, "--hosts", "node1", "--users", "alice")
-            config = os.path.join(folder, "profd.toml")
-            write_text(config, text.replace("/etc/profd/tls", tls))
-            done = subprocess.run(RUNNER + [PROFD, "--check-config", "--config", config],
-                                  capture_output=True, text=True, check=False)
+        folder = temp_folder(self)
+        # The secret, as it is made.
+        tls = os.path.join(folder, "tls")
+        profctl("tls", "init", tls, "--hosts", "node1", "--users", "alice")
+        config = os.path.join(folder, "profd.toml")
+        write_text(config, text.replace("/etc/profd/tls", tls))
+        done = subprocess.run(RUNNER + [PROFD, "--check-config", "--config", config],
+                              capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         container = daemonset["spec"]["template"]["spec"]["containers"][0]
         mounts = {m["mountPath"]: m for m in container["volumeMounts"]}

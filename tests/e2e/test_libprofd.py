@@ -13,11 +13,12 @@ import tempfile
 import unittest
 
 from prof_reader import marks_by_time
+from processes import children
 from profd_harness import BUILD, REPO, RUNNER, Daemon, eventually, is_sanitized, main, scaled, temp_folder
+from python_package import LIBRARY
 from text_files import read_json, read_text
 
 TRAIN = os.path.join(BUILD, "bin", "train_example")
-LIBRARY = os.path.join(BUILD, "lib", "libprofd.so.0")
 OPTIONS = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on"})
 FOREVER = ("--steps", "1000000", "--step-ms", "10")
 
@@ -111,13 +112,9 @@ def session_of(output):
 
 class LibprofdCase(unittest.TestCase):
     def daemon(self):
-        daemon = Daemon(scenario_text='chip = "910B"\ndevices = 2\n')
+        daemon = Daemon("devices = 2\n")
         self.addCleanup(daemon.dispose)
         return daemon.start()
-
-    @staticmethod
-    def socket(daemon):
-        return os.path.join(daemon.base, "attach.sock")
 
     @staticmethod
     def sessions(daemon):
@@ -151,7 +148,7 @@ class LibprofdCase(unittest.TestCase):
 class InTraining(LibprofdCase):
     def test_the_environment_profiles_it(self):
         daemon = self.daemon()
-        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
+        with Training(daemon.attach_socket, *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
             session = self.running_with_marks(daemon)
             training.end()
         done = daemon.until_state(session, "done")
@@ -161,14 +158,14 @@ class InTraining(LibprofdCase):
     def test_modes_that_keep_the_environment_from_it(self):
         daemon = self.daemon()
         for mode in ("false", "dynamic"):
-            with Training(self.socket(daemon), "--steps", 3, "--step-ms", 5,
+            with Training(daemon.attach_socket, "--steps", 3, "--step-ms", 5,
                           PROFILING_OPTIONS=OPTIONS, PROFILING_MODE=mode) as training:
                 self.assertIn("attached: yes", training.finish())
         self.assertEqual(self.sessions(daemon), [])
 
     def test_from_inside_at_steps(self):
         daemon = self.daemon()
-        with Training(self.socket(daemon), "--steps", 12, "--step-ms", 150, "--profile-from", 3,
+        with Training(daemon.attach_socket, "--steps", 12, "--step-ms", 150, "--profile-from", 3,
                       "--profile-steps", 4, "--options", OPTIONS) as training:
             output = training.finish()
         session = session_of(output)
@@ -194,7 +191,7 @@ class InTraining(LibprofdCase):
 
     def test_wrong_options_do_not_stop_the_training(self):
         daemon = self.daemon()
-        with Training(self.socket(daemon), "--steps", 3, "--step-ms", 5, "--profile-steps", 2,
+        with Training(daemon.attach_socket, "--steps", 3, "--step-ms", 5, "--profile-steps", 2,
                       "--options", '{"nonsense":1,"dvpp_freq":1000}') as training:
             output = training.finish()
         self.assertIn("not profiled:", output)
@@ -204,13 +201,13 @@ class InTraining(LibprofdCase):
 
     def test_a_killed_process_leaves_its_dump(self):
         daemon = self.daemon()
-        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
+        with Training(daemon.attach_socket, *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
             session = self.running_with_marks(daemon)
             training.end(signal.SIGKILL)
         done = daemon.until_state(session, "done")
         self.assert_marks(marks_by_time(done["dump_path"]), training.pid)
         # And the next one is served.
-        with Training(self.socket(daemon), "--steps", 2, "--step-ms", 5) as training:
+        with Training(daemon.attach_socket, "--steps", 2, "--step-ms", 5) as training:
             self.assertIn("attached: yes", training.finish())
 
     def test_the_dump_of_a_killed_process_is_fetched_to_its_output(self):
@@ -220,10 +217,9 @@ class InTraining(LibprofdCase):
                  "ASCEND_WORK_PATH": os.path.join(folder, "work")}
         for output, wanted in (({"output": "made/by/it"}, "made/by/it"), ({}, "work/profiling_data")):
             options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", **output})
-            with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, cwd=folder, **where) as training:
+            with Training(daemon.attach_socket, *FOREVER, PROFILING_OPTIONS=options, cwd=folder, **where) as training:
                 session = self.running_with_marks(daemon)
-                children = f"/proc/{training.pid}/task/{training.pid}/children"
-                self.assertEqual(read_text(children), "", "the program has no child that it does not know")
+                self.assertEqual(children(training.pid), [], "the program has no child that it does not know")
                 training.end(signal.SIGKILL)
             copy = os.path.join(folder, wanted, os.path.basename(daemon.until_state(session, "done")["dump_path"]))
             eventually(lambda: os.path.exists(os.path.join(copy, "profd_manifest.json")), what="the copy")
@@ -234,13 +230,13 @@ class InTraining(LibprofdCase):
         folder = temp_folder(self)
         options = json.dumps({"sys_interconnection_freq": 50, "msproftx": "on", "output": folder})
         where = {"PATH": os.path.join(BUILD, "bin") + ":" + os.environ["PATH"], "PROFD_SOCKET": daemon.socket}
-        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, PROFD_FETCH="0", **where) as training:
+        with Training(daemon.attach_socket, *FOREVER, PROFILING_OPTIONS=options, PROFD_FETCH="0", **where) as training:
             session = self.running_with_marks(daemon)
             training.end()
         daemon.until_state(session, "done")
         self.assertEqual(os.listdir(folder), [])
         # By hand, of a session that still runs.
-        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=options, PROFD_FETCH="0", **where) as training:
+        with Training(daemon.attach_socket, *FOREVER, PROFILING_OPTIONS=options, PROFD_FETCH="0", **where) as training:
             session = self.running_with_marks(daemon)
             waiting = daemon.spawn("fetch", session, "--wait")
             training.goes_on()
@@ -251,7 +247,7 @@ class InTraining(LibprofdCase):
 
     def test_a_killed_daemon_is_found_again(self):
         daemon = self.daemon()
-        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
+        with Training(daemon.attach_socket, *FOREVER, PROFILING_OPTIONS=OPTIONS) as training:
             first = self.running_with_marks(daemon)
             daemon.kill()
             training.goes_on()
@@ -268,7 +264,7 @@ class InTraining(LibprofdCase):
 
     def test_a_session_ended_by_a_stopped_daemon_does_not_begin_again(self):
         daemon = self.daemon()
-        with Training(self.socket(daemon), *FOREVER, PROFILING_OPTIONS=OPTIONS, SLURM_JOB_ID="4712",
+        with Training(daemon.attach_socket, *FOREVER, PROFILING_OPTIONS=OPTIONS, SLURM_JOB_ID="4712",
                       ASCEND_DEVICE_ID="0") as training:
             first = self.running_with_marks(daemon)
             daemon.restart()
@@ -284,7 +280,7 @@ class InTraining(LibprofdCase):
 
     def test_a_restarted_daemon_is_attached_to_again(self):
         daemon = self.daemon()
-        with Training(self.socket(daemon), *FOREVER, SLURM_JOB_ID="4711", SLURM_PROCID="0",
+        with Training(daemon.attach_socket, *FOREVER, SLURM_JOB_ID="4711", SLURM_PROCID="0",
                       ASCEND_DEVICE_ID="1") as training:
             def attached():
                 """The job it attached as."""
@@ -307,7 +303,7 @@ class InTraining(LibprofdCase):
     @unittest.skipIf(is_sanitized() or RUNNER, "of this machine's ordinary build")
     def test_marks_of_mstx(self):
         daemon = self.daemon()
-        environment = {**os.environ, "PROFD_ATTACH_SOCKET": self.socket(daemon), "PROFILING_OPTIONS": OPTIONS,
+        environment = {**os.environ, "PROFD_ATTACH_SOCKET": daemon.attach_socket, "PROFILING_OPTIONS": OPTIONS,
                        "MSTX_INJECTION_PATH": MSTX_LIBRARY}
         with subprocess.Popen([sys.executable, "-c", MSTX_JOB], env=environment) as job:
             try:
@@ -320,10 +316,10 @@ class InTraining(LibprofdCase):
         self.assertEqual(seen, {("mark", "", "dataloader"), ("range_start", "communication", "all-reduce"),
                                 ("range_start", "communication", "broadcast"), ("range_end", "", "")})
         # Both ranges of a round are open at a time, and one ends on another thread: two rows on the timeline.
-        with tempfile.TemporaryDirectory() as out:
-            daemon.ctl("export", done["dump_path"], "--format", "trace", "--out", out)
-            [path] = glob.glob(os.path.join(out, "**", "*.json"), recursive=True)
-            events = read_json(path)
+        out = temp_folder(self)
+        daemon.ctl("export", done["dump_path"], "--format", "trace", "--out", out)
+        [path] = glob.glob(os.path.join(out, "**", "*.json"), recursive=True)
+        events = read_json(path)
         events = events["traceEvents"] if isinstance(events, dict) else events
         rows = {event["args"]["name"].split(": ", 1)[1] for event in events
                 if event.get("name") == "thread_name" and "Ranges" in event["args"]["name"]}
@@ -333,13 +329,13 @@ class InTraining(LibprofdCase):
         self.assertTrue(all(event["cat"] == "communication" and event["dur"] > 5000 for event in slices), slices)
 
     def test_without_a_daemon_and_disabled(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "none.sock")
-            with Training(path, "--steps", 3, "--step-ms", 5, "--wait-ms", 10, "--profile-steps", 1,
-                          PROFILING_OPTIONS=OPTIONS) as training:
-                self.assertIn("not profiled: connect to", training.finish())
+        folder = temp_folder(self)
+        path = os.path.join(folder, "none.sock")
+        with Training(path, "--steps", 3, "--step-ms", 5, "--wait-ms", 10, "--profile-steps", 1,
+                      PROFILING_OPTIONS=OPTIONS) as training:
+            self.assertIn("not profiled: connect to", training.finish())
         daemon = self.daemon()
-        with Training(self.socket(daemon), "--steps", 3, "--step-ms", 5, PROFD_DISABLE="1",
+        with Training(daemon.attach_socket, "--steps", 3, "--step-ms", 5, PROFD_DISABLE="1",
                       PROFILING_OPTIONS=OPTIONS) as training:
             self.assertIn("PROFD_DISABLE", training.finish())
         self.assertEqual(self.sessions(daemon), [])

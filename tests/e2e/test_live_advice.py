@@ -2,19 +2,17 @@
 """Live advice: simulated jobs with one problem each beside a job that is well; each problem is found under its check,
 where users, operators and the flight recorder see it. All of them run at the same time."""
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
-import tempfile
 import unittest
-import urllib.request
 
 from attach_client import raw_ns
-from profd_harness import BUILD, PROFCTL, RUNNER, Daemon, eventually, main, scenario
+from profd_harness import BUILD, PROFCTL, RUNNER, Daemon, eventually, main, temp_folder
 from sim_train import SimTrain
 from text_files import write_text
+from toml_files import scenario
 
 # A step of about 260 ms: what a busy machine adds is a small part of it. Communication is not hidden entirely.
 JOB = """
@@ -54,9 +52,7 @@ LIMITS = ["live.clear_s=5", "hang.least_s=4", "slow_rank.difference=0.12", "free
 class LiveAdvice(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.stack = contextlib.ExitStack()
-        cls.addClassCleanup(cls.stack.close)
-        cls.folder = cls.stack.enter_context(tempfile.TemporaryDirectory(prefix="profd-live-"))
+        cls.folder = temp_folder(cls)
         cls.jobs = {}
         cls.node = cls.start_daemon({"recorder": {"enabled": True, "collectors": ["npu_state=1"],
                                                   "triggers": ["advice hang"], "seconds": 60}})
@@ -78,12 +74,12 @@ class LiveAdvice(unittest.TestCase):
         write_text(path, JOB.replace("NAME", "spread").replace("PROBLEM", "slow_rank = 30"))
         cls.spread = []
         for rank, daemon in enumerate(daemons):
-            env = dict(os.environ, PROFD_ATTACH_SOCKET=os.path.join(daemon.base, "attach.sock"),
+            env = dict(os.environ, PROFD_ATTACH_SOCKET=daemon.attach_socket,
                        LD_LIBRARY_PATH=os.pathsep.join((os.path.join(BUILD, "sim"), os.path.join(BUILD, "lib"))))
             process = subprocess.Popen([os.path.join(BUILD, "sim", "sim_train"), path, folder, str(rank)], env=env,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            cls.stack.callback(process.wait)
-            cls.stack.callback(process.kill)
+            cls.addClassCleanup(process.wait)
+            cls.addClassCleanup(process.kill)
             cls.spread.append(process)
         for daemon in daemons:
             eventually(lambda daemon=daemon: any(job["job_id"] == "spread" for job in daemon.ctl("jobs")["jobs"]), what="its rank is there")
@@ -97,14 +93,14 @@ class LiveAdvice(unittest.TestCase):
             daemon.scenario_path = scenario(os.path.join(daemon.base, "scenario.toml"), faults=faults)
             daemon.job_env = {"PROFD_SIM_SCENARIO": daemon.scenario_path, "PROFD_SIM_EPOCH": str(raw_ns())}
             daemon.env["PROFD_SIM_EPOCH"] = daemon.job_env["PROFD_SIM_EPOCH"]
-        cls.stack.enter_context(daemon)
+        cls.enterClassContext(daemon)
         return daemon
 
     @classmethod
     def start_job(cls, daemon, name, problem):
-        job = SimTrain(os.path.join(daemon.base, "attach.sock"), os.path.join(cls.folder, name), env=daemon.job_env,
+        job = SimTrain(daemon.attach_socket, os.path.join(cls.folder, name), env=daemon.job_env,
                        text=JOB.replace("NAME", name).replace("PROBLEM", problem))
-        cls.stack.callback(job.close)
+        cls.addClassCleanup(job.close)
         job.pids = job.attached(daemon, 2)
         daemon.ctl("start", "--job", name, "--task-time", "l1", "--msproftx", "on", "--detach")
         # It looks once a second; a job that it has not seen yet is not found.
@@ -200,10 +196,8 @@ class LiveAdvice(unittest.TestCase):
         self.assertIn("  - Use more workers", shown)
         self.assertRegex(self.node.log(1000), r'check=dataloader where="job loader, rank \d, device \d"')
 
-        def page():
-            with urllib.request.urlopen(f"http://{self.node.metrics_address}/", timeout=10) as answer:
-                return "<h2>Advice</h2>" in (text := answer.read().decode()) and "job loader" in text
-        eventually(page, what="the page of the node has it")
+        eventually(lambda: "<h2>Advice</h2>" in (text := self.node.get("/")) and "job loader" in text,
+                   what="the page of the node has it")
 
     @staticmethod
     def next_of(watch, check):
@@ -218,7 +212,7 @@ class LiveAdvice(unittest.TestCase):
         self.assertNotIn("job well", "\n".join(line for line in self.node.log(1000).splitlines() if "advice" in line))
         job = self.jobs["well"]
         watch = self.node.spawn("advise", "--live", "--watch", "--job", "well")
-        self.stack.callback(watch.kill)
+        self.addCleanup(watch.kill)
         os.kill(job.pids[1], signal.SIGSTOP)
         try:
             self.assertEqual(self.next_of(watch, "hang"), "raised")

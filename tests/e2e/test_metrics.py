@@ -5,7 +5,8 @@ matter of test_metrics_golden.py."""
 import math
 import unittest
 
-from profd_harness import ALL_OPTIONS, Daemon, DaemonCase, eventually, main, parse_metrics, toml
+from profd_harness import ALL_OPTIONS, Daemon, DaemonCase, eventually, main, parse_metrics
+from toml_files import toml
 
 
 class Metrics(DaemonCase):
@@ -20,7 +21,7 @@ class Metrics(DaemonCase):
         eventually(lambda: cls.daemon.metric("atlas_npu_power_watts") and
                    cls.daemon.metric("atlas_npu_energy_joules_total") is not None and
                    cls.daemon.metric("profd_dump_bytes_total"))
-        cls.text = cls.daemon.scrape_text()
+        cls.text = cls.daemon.get("/metrics")
         cls.samples = parse_metrics(cls.text)
 
     def test_no_impossible_values(self):

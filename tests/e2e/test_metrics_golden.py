@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import time
 import unittest
-import urllib.request
 
 from attach_client import Client, Ring
 from profd_harness import (ALL_OPTIONS, REPO, Daemon, eventually, main, parse_metrics, scaled)
@@ -73,38 +72,22 @@ def scenario_text(name):
 class Node:
     """A daemon on one chip, a session over all its collectors, this process attached and training."""
 
-    def __init__(self, name, stack):
+    def __init__(self, name):
         self.name = name
-        self.daemon = stack.enter_context(contextlib.closing(Closing(scenario_text(name)))).daemon
-        self.ring = None
-        self.stack = stack
+        self.daemon = Daemon(scenario_text(name)).start(ready=False)  # the others start meanwhile
 
-    def begin(self):
+    def begin(self, test):
         self.daemon.wait_ready()
-        self.ring = Ring(256)
-        self.stack.callback(self.ring.close)
-        client = Client(os.path.join(self.daemon.base, "attach.sock"))
-        self.stack.callback(client.socket.close)
-        client.attach(self.ring, job_id="golden", rank=0, devices=[0])
+        ring = Ring(256)
+        test.addClassCleanup(ring.close)
+        client = test.enterClassContext(Client(self.daemon.attach_socket))
+        client.attach(ring, job_id="golden", rank=0, devices=[0])
         for step in range(20):
-            self.ring.step(step)
+            ring.step(step)
         self.daemon.ctl("start", "--job", "m", "--devices", "0,1", *ALL_OPTIONS)
 
     def scrape(self, names):
-        url = f"http://{self.daemon.metrics_address}/metrics?names={names}"
-        with urllib.request.urlopen(url, timeout=scaled(20)) as answer:
-            return answer.read().decode()
-
-
-class Closing:
-    """Started, not waited for: the others start meanwhile."""
-
-    def __init__(self, text):
-        self.daemon = Daemon(text)
-        self.daemon.start(ready=False)
-
-    def close(self):
-        self.daemon.dispose()
+        return self.daemon.get(f"/metrics?names={names}")
 
 
 def golden_lines(names, chip):
@@ -128,11 +111,12 @@ def npu_exporter_contract():
 class Golden(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.stack = contextlib.ExitStack()
-        cls.addClassCleanup(cls.stack.close)
-        cls.nodes = [Node(name, cls.stack) for name in CHIPS]
+        cls.nodes = []
+        for name in CHIPS:
+            cls.nodes.append(Node(name))
+            cls.addClassCleanup(cls.nodes[-1].daemon.dispose)
         for node in cls.nodes:
-            node.begin()
+            node.begin(cls)
         if UPDATE:
             cls.update()
 

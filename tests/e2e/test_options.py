@@ -289,7 +289,7 @@ class Attached(OptionCase):
     def setUp(self):
         super().setUp()
         env = {**os.environ, "SLURM_JOB_ID": "4711", "SLURM_PROCID": "0", "ASCEND_DEVICE_ID": "0",
-               "PROFD_ATTACH_SOCKET": os.path.join(self.daemon.base, "attach.sock")}
+               "PROFD_ATTACH_SOCKET": self.daemon.attach_socket}
         command = RUNNER + [os.path.join(BUILD, "bin", "train_example"), "--steps", "100000",
                             "--step-ms", "20"]
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)

@@ -68,7 +68,7 @@ class Overhead(unittest.TestCase):
     def test_process(self):
         with tempfile.TemporaryDirectory(prefix="profd-overhead-") as folder, \
                 Daemon(config={"overhead": {"max_daemon_permille": 0, "max_process_permille": 1}}) as d:
-            job = SimTrain(os.path.join(d.base, "attach.sock"), os.path.join(folder, "busy"), text=JOB)
+            job = SimTrain(d.attach_socket, os.path.join(folder, "busy"), text=JOB)
             self.addCleanup(job.close)
             pids = job.attached(d, 1)
             session = d.ctl("start", "--job", "busy", "--task-time", "l1", "--runtime-api", "on", "--detach")["session_id"]

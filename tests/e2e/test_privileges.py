@@ -6,12 +6,14 @@ Needs root: only root can give capabilities away.
 
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 import unittest
 
-from profd_harness import (ALICE, BUILD, IS_ROOT, REPO, TEST_GROUP, Daemon, eventually, group_id, main, scenario_text,
-                           shutil, temp_folder, tempfile)
+from profd_harness import ALICE, BUILD, IS_ROOT, REPO, TEST_GROUP, Daemon, eventually, group_id, main, temp_folder
 from text_files import read_text, write_text
+from toml_files import scenario_text
 
 SETPRIV = shutil.which("setpriv")
 PROFD_USER = 61009

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from perfetto_reader import varint
 from prometheus import Prometheus
 from profd_harness import Daemon, eventually, main, temp_folder
+from text_files import files_below
 from tls_files import tls_init
 
 # Field numbers of OTLP's metrics, as opentelemetry-proto 1.x has them: {number: (name, what it is)}.
@@ -207,7 +208,7 @@ class Push(unittest.TestCase):
             eventually(lambda: collector.messages, what="a message by TLS")
 
     def find(self, folder, name):
-        found = sorted(os.path.join(base, name) for base, _, names in os.walk(folder) if name in names)
+        found = sorted(path for path in files_below(folder) if os.path.basename(path) == name)
         self.assertTrue(found, f"no {name} in {folder}")
         return found[0]
 
@@ -244,9 +245,7 @@ class Push(unittest.TestCase):
         daemon = Daemon(config={"push": {"otlp_url": "collector:4317", "remote_write_url": "http://h:x/",
                                          "labels": ["a"], "interval_s": 0}})
         self.addCleanup(daemon.dispose)
-        daemon.start(ready=False)
-        self.assertEqual(daemon.process.wait(60), 2)
-        daemon.process = None
+        self.assertEqual(daemon.start_in_vain(), 2)
         for text in ("push.otlp_url", "push.remote_write_url", "push.labels", "push.interval_s"):
             self.assertIn(text, daemon.log())
 

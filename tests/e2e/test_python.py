@@ -1,54 +1,16 @@
 """The Python package over libprofd, as a training script uses it: real library, real daemon."""
 
 import contextlib
-import glob
 import json
 import os
-import re
 import subprocess
 import sys
-import tempfile
-import textwrap
 import unittest
 
 import profd_harness
 from prof_reader import marks_by_time
-from profd_harness import BUILD, REPO, DaemonCase, eventually, is_sanitized, scaled
-
-
-def library():
-    found = glob.glob(os.path.join(BUILD, "**", "libprofd.so.0"), recursive=True)
-    if not found:
-        raise AssertionError(f"no libprofd.so.0 below {BUILD}")
-    return found[0]
-
-
-def runtime_of_sanitizer():
-    """A sanitized library wants its runtime to be there before Python is, whose leaks are not ours."""
-    if not is_sanitized():
-        return {}
-    needed = subprocess.run(["ldd", library()], capture_output=True, text=True, check=True).stdout
-    found = re.findall(r"=> (\S+/lib[atu]b?san\.so\S*)", needed)
-    return {"LD_PRELOAD": ":".join(found), "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
-
-
-def environment(d=None):
-    """Of a script that uses the package, with this daemon."""
-    attach = {"PROFD_ATTACH_SOCKET": os.path.join(d.base, "attach.sock")} if d is not None else {}
-    return {**os.environ, "PYTHONPATH": os.path.join(REPO, "client", "python"), "PYTHONWARNINGS": "default",
-            "PYTHONDONTWRITEBYTECODE": "1", "PROFD_LIBRARY": library(), **runtime_of_sanitizer(), **attach}
-
-
-def python(code, d=None, env=None, **how):
-    """Runs the script (with the package on its path) to its end."""
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env={**environment(d), **(env or {})},
-                          capture_output=True, text=True, check=False, timeout=scaled(120), **how)
-
-
-def answer(result):
-    if result.returncode != 0:
-        raise AssertionError(f"{result.returncode}\n{result.stdout}\n{result.stderr}")
-    return json.loads(result.stdout.strip().splitlines()[-1])
+from profd_harness import BUILD, REPO, DaemonCase, eventually, scaled, temp_folder
+from python_package import answer, environment, python
 
 
 LOOP = """
@@ -270,20 +232,20 @@ class Python(DaemonCase):
         self.assertEqual((result.returncode, result.stdout), (0, "1 running\n"), result.stderr)
 
     def test_profiler(self):
-        with tempfile.TemporaryDirectory() as folder:
-            summary = answer(python("""
-                import json, sys, time
-                from profd import Profiler
-                profiler = Profiler(output_path="out", aicpu=True)
-                time.sleep(0.3)
-                print(json.dumps(profiler.analyse()))
-            """, self.daemon, {"PROFILING_FP_START": "first", "PROFILING_BP_END": "not this", "BP_POINT": "last"}, cwd=folder))
-            self.assertEqual(summary["state"], "done")
-            self.assertTrue(summary["output"].startswith(folder), summary)
-            with open(os.path.join(summary["output"], "profd_manifest.json"), encoding="utf-8") as file:
-                options = {option["key"]: option["value"] for option in json.load(file)["session"]["options"]}
-            self.assertEqual([options.get("fp_point"), options.get("bp_point")], ["first", "last"])
-            self.assertTrue(summary["outcomes"])
+        folder = temp_folder(self)
+        summary = answer(python("""
+            import json, sys, time
+            from profd import Profiler
+            profiler = Profiler(output_path="out", aicpu=True)
+            time.sleep(0.3)
+            print(json.dumps(profiler.analyse()))
+        """, self.daemon, {"PROFILING_FP_START": "first", "PROFILING_BP_END": "not this", "BP_POINT": "last"}, cwd=folder))
+        self.assertEqual(summary["state"], "done")
+        self.assertTrue(summary["output"].startswith(folder), summary)
+        with open(os.path.join(summary["output"], "profd_manifest.json"), encoding="utf-8") as file:
+            options = {option["key"]: option["value"] for option in json.load(file)["session"]["options"]}
+        self.assertEqual([options.get("fp_point"), options.get("bp_point")], ["first", "last"])
+        self.assertTrue(summary["outcomes"])
 
     def test_the_output_is_where_the_script_began(self):
         script = """
@@ -295,10 +257,10 @@ class Python(DaemonCase):
             print(json.dumps(p.summary))
         """
         for options, env, wanted in (({"output": "out"}, {}, "out"), ({}, {"ASCEND_WORK_PATH": "work"}, "work/profiling_data")):
-            with tempfile.TemporaryDirectory() as folder:
-                text = script.replace("{options}", json.dumps({"sys_interconnection_freq": 50, **options}))
-                summary = answer(python(text, self.daemon, env, cwd=folder))
-                self.assertEqual(os.path.dirname(summary["output"]), os.path.join(os.path.realpath(folder), wanted))
+            folder = temp_folder(self)
+            text = script.replace("{options}", json.dumps({"sys_interconnection_freq": 50, **options}))
+            summary = answer(python(text, self.daemon, env, cwd=folder))
+            self.assertEqual(os.path.dirname(summary["output"]), os.path.join(os.path.realpath(folder), wanted))
 
     def test_bad_options_are_all_named(self):
         result = python("""
@@ -360,8 +322,7 @@ class Python(DaemonCase):
         result = subprocess.run(
             [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--steps", "8",
              "--step-ms", "30", "--profile-from", "2", "--profile-steps", "3", "--wait", "20"],
-            env={**os.environ, **runtime_of_sanitizer(), "PROFD_LIBRARY": library(), "PYTHONDONTWRITEBYTECODE": "1",
-                 "PROFD_ATTACH_SOCKET": os.path.join(self.daemon.base, "attach.sock")},
+            env=environment(self.daemon, PYTHONPATH=""),  # it finds the package itself
             capture_output=True, text=True, check=False, timeout=scaled(120))
         out = answer(result)
         self.assertEqual(out["session"]["state"], "done", out)
@@ -369,9 +330,7 @@ class Python(DaemonCase):
 
     def test_ranks_of_the_example_wait_for_each_other(self):
         """One in C++ with short steps, one in Python with long ones: both are on the same step."""
-        env = {**os.environ, **runtime_of_sanitizer(), "PROFD_LIBRARY": library(), "WORLD_SIZE": "2",
-               "PYTHONDONTWRITEBYTECODE": "1", "PROFD_JOB_ID": "ranks", "TZ": "UTC",
-               "PROFD_ATTACH_SOCKET": os.path.join(self.daemon.base, "attach.sock")}
+        env = environment(self.daemon, WORLD_SIZE="2", PROFD_JOB_ID="ranks", TZ="UTC")
         commands = ([os.path.join(BUILD, "bin", "train_example"), "--step-ms", "2"],
                     [sys.executable, os.path.join(REPO, "client", "examples", "train.py"), "--step-ms", "40"])
         with contextlib.ExitStack() as stack:

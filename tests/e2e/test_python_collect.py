@@ -7,7 +7,7 @@ import unittest
 
 import profd_harness
 from attach_server import AttachServer
-from test_python import python
+from python_package import python
 
 SCRIPT = """
     import time, profd

@@ -8,7 +8,7 @@ import unittest
 import profd_harness
 from prof_reader import marks_by_time
 from profd_harness import DaemonCase, is_sanitized, scaled, temp_folder
-from test_python import answer, environment, python
+from python_package import answer, environment, python
 from text_files import write_text
 
 

@@ -3,14 +3,14 @@
 
 import json
 import os
-import tempfile
 import time
 import unittest
 
 import prof_reader
 from attach_client import raw_ns
-from profd_harness import ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, scaled, scenario_text
+from profd_harness import ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, scaled, temp_folder
 from text_files import read_bytes, read_json, write_bytes
+from toml_files import scenario_text
 
 # What the default configuration records on every device, with the distance of its timestamps at 10 Hz.
 PERIODIC = {"hbm.data": 100_000, "hccs.data": 100_000_000, "pcie.data": 100_000_000,
@@ -96,12 +96,12 @@ class Past(RecorderCase):
         # An ordinary session: listed, shown, fetched, removed.
         listed = [s["session_id"] for s in self.daemon.ctl("list")["sessions"]]
         self.assertIn(session["session_id"], listed)
-        with tempfile.TemporaryDirectory() as out:
-            fetched = self.daemon.ctl("fetch", session["session_id"], "--out", out)
-            self.assertEqual(prof_reader.read(fetched["path"]).problems, [])
-            both = self.daemon.ctl("dump", "--last", "1s", "--devices", "1", "--out", out)
-            again = prof_reader.read_valid(both["fetched_to"])
-            self.assertEqual(set(again.devices), {1})
+        out = temp_folder(self)
+        fetched = self.daemon.ctl("fetch", session["session_id"], "--out", out)
+        self.assertEqual(prof_reader.read(fetched["path"]).problems, [])
+        both = self.daemon.ctl("dump", "--last", "1s", "--devices", "1", "--out", out)
+        again = prof_reader.read_valid(both["fetched_to"])
+        self.assertEqual(set(again.devices), {1})
         self.daemon.ctl("rm", session["session_id"])
         self.assertFalse(os.path.exists(session["dump_path"]))
 
@@ -389,10 +389,10 @@ class Users(UsersCase, RecorderCase):
                             if s["label"] == "trigger: threshold"], what="the daemon's own dump")
         for uid, own in ((ALICE, [mine["session_id"]]), (BOB, [])):
             self.assertEqual([s["session_id"] for s in self.ctl_as(uid, "list")["sessions"]], own)
-        with tempfile.TemporaryDirectory() as out:
-            os.chmod(out, 0o777)
-            for command in (("show",), ("fetch", "--out", out), ("rm",)):
-                self.ctl_as(BOB, command[0], mine["session_id"], *command[1:], expect=4)
+        out = temp_folder(self)
+        os.chmod(out, 0o777)
+        for command in (("show",), ("fetch", "--out", out), ("rm",)):
+            self.ctl_as(BOB, command[0], mine["session_id"], *command[1:], expect=4)
         self.assertEqual(json.dumps(self.ctl_as(BOB, "list")).find("alice"), -1)
 
 

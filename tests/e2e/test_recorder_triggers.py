@@ -4,14 +4,11 @@
 import os
 import signal
 import subprocess
-import sys
 
-from attach_client import Client, Ring, raw_ns
+from attach_client import Client, Ring, raw_ns, script
 from profd_harness import eventually, main, scaled
 from test_recorder import RecorderCase, until_held
 from text_files import read_json
-
-HARNESS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "harness")
 
 
 class Triggers(RecorderCase):
@@ -116,7 +113,7 @@ class Processes(RecorderCase):
         return [s for s in self.daemon.ctl("list")["sessions"] if s["label"] == f"trigger: {kind}" and s["state"] == "done"]
 
     def client(self):
-        client = Client(os.path.join(self.daemon.base, "attach.sock"), timeout=scaled(30))
+        client = Client(self.daemon.attach_socket, timeout=scaled(30))
         self.addCleanup(client.close)
         return client
 
@@ -125,11 +122,11 @@ class Processes(RecorderCase):
         self.client().attach(job_id="fine", rank=0).bye()
         # This process lost its connection, and still runs.
         self.client().attach(job_id="cut-off", rank=1).close()
-        code = ("import os, signal, sys; sys.path.insert(0, sys.argv[1])\n"
+        code = ("import os, signal\n"
                 "from attach_client import Client\n"
-                "Client(sys.argv[2]).attach(job_id='crashed', rank=3)\n"
+                "Client(sys.argv[1]).attach(job_id='crashed', rank=3)\n"
                 "os.kill(os.getpid(), signal.SIGKILL)\n")
-        ended = subprocess.run([sys.executable, "-c", code, HARNESS, os.path.join(self.daemon.base, "attach.sock")],
+        ended = subprocess.run([*script(code), self.daemon.attach_socket],
                                check=False, timeout=scaled(60))
         self.assertEqual(ended.returncode, -signal.SIGKILL)
         found = eventually(lambda: self.labelled("crash"), what="a dump of the crash")

@@ -9,7 +9,7 @@ import perfetto_reader
 import web_driver
 from profd_harness import eventually, main, profctl
 from report_page import PageCase
-from text_files import write_bytes, write_text
+from text_files import put, write_bytes
 
 BEGIN_US = 1736408883000000
 EVIL = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
@@ -19,16 +19,11 @@ PAGES = ("overview", "advice", "cluster", "steps", "operators", "pipeline", "com
 CORES = {1: "AI_CPU", 2: "MIX_AIC", 3: "AI_VECTOR_CORE", 4: "AI_VECTOR_CORE"}  # of kernel_1, ...
 
 
-def write(folder, name, text):
-    os.makedirs(folder, exist_ok=True)
-    write_text(os.path.join(folder, name), text)
-
-
 def make_rank(parent, rank, kernels=500):
     """A PyTorch output: kernels of 1 to 9 us on two streams, a launch each, collectives, memory, a counter."""
     folder = os.path.join(parent, f"r{rank}_ascend_pt")
     output = os.path.join(folder, "ASCEND_PROFILER_OUTPUT")
-    write(folder, f"profiler_info_{rank}.json", "{}")
+    put(folder, f"profiler_info_{rank}.json", "{}")
     rows = ["Name,Type,Accelerator Core,Start Time(us),Duration(us),Stream ID,Input Shapes,aic_mac_ratio,aic_mte2_ratio"]
     events = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
               for pid, name in ((1, "Python"), (2, "CANN"), (3, "Ascend Hardware"), (4, "AI Core Freq"), (5, "Overlap Analysis"))]
@@ -47,31 +42,31 @@ def make_rank(parent, rank, kernels=500):
     events += [{"ph": "X", "name": f"mark_{i % 2}", "pid": 6, "tid": 9, "ts": BEGIN_US + 100 * i, "dur": 50 * (i % 2),
                 "args": {"event_type": "start/end" if i % 2 else "marker_ex", "domain": "loader"}} for i in range(10)]
     events += [{"ph": "C", "name": "AI Core Freq", "pid": 4, "tid": 0, "ts": BEGIN_US + i * 100, "args": {"MHz": 1800 - i}} for i in range(50)]
-    write(output, "kernel_details.csv", "\n".join(rows) + "\n")
-    write(output, "trace_view.json", json.dumps(events))
+    put(output, "kernel_details.csv", "\n".join(rows) + "\n")
+    put(output, "trace_view.json", json.dumps(events))
     info = {"Communication Time Info": {"Start Timestamp(us)": BEGIN_US, "Elapse Time(ms)": 1.5, "Transit Time(ms)": 1, "Wait Time(ms)": 0.25,
                                         "Synchronization Time(ms)": 0.125, "Idle Time(ms)": 0.25},
             "Communication Bandwidth Info": {"HCCS": {"Transit Size(MB)": 18, "Transit Time(ms)": 2, "Size Distribution": {"1": [3, 2]}}}}
-    write(output, "communication.json", json.dumps({"step3": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
+    put(output, "communication.json", json.dumps({"step3": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
     pairs = {f"{rank}-{b}": {"Transport Type": "HCCS", "Transit Size(MB)": 10 * (rank + b), "Transit Time(ms)": 1} for b in (0, 1)}
-    write(output, "communication_matrix.json", json.dumps({"step3": {"collective": {"allreduce-total@9": pairs}}}))
-    write(output, "memory_record.csv", "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Stream Ptr,Device Type\n" +
+    put(output, "communication_matrix.json", json.dumps({"step3": {"collective": {"allreduce-total@9": pairs}}}))
+    put(output, "memory_record.csv", "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Stream Ptr,Device Type\n" +
           "".join(f"PTA,{BEGIN_US + i * 10},{i},100,{i},1,NPU:{rank}\n" for i in range(60)))
-    write(output, "operator_memory.csv", f"Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)\naten::x,64,{BEGIN_US},,\n")
+    put(output, "operator_memory.csv", f"Name,Size(KB),Allocation Time(us),Release Time(us),Duration(us)\naten::x,64,{BEGIN_US},,\n")
 
 
 def make_idle(folder):
     """Memory of a device that ran nothing and whose rank is not known."""
-    write(os.path.join(folder, "ASCEND_PROFILER_OUTPUT"), "memory_record.csv",
+    put(os.path.join(folder, "ASCEND_PROFILER_OUTPUT"), "memory_record.csv",
           f"Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB)\nPTA,{BEGIN_US},1,2,1\n")
 
 
 def make_pipeline(folder):
-    write(folder, "device_queue_profiling_0.txt", "".join(f"0 0 {s} 3\n0 1 {s} 2\n0 2 {s} 5\n1 64 {s} {0 if s <= 40 else 9}\n" for s in range(1, 101)))
+    put(folder, "device_queue_profiling_0.txt", "".join(f"0 0 {s} 3\n0 1 {s} 2\n0 2 {s} 5\n1 64 {s} {0 if s <= 40 else 9}\n" for s in range(1, 101)))
     ops = [{"op_id": 0, "op_type": "Batch", "num_workers": 1, "children": [1], "metrics": {"output_queue": {"size": [1, 1], "length": 10}}},
            {"op_id": 1, "op_type": "Map", "num_workers": 4, "children": None, "metrics": {"output_queue": {"size": [9, 9], "length": 10}}}]
-    write(folder, "pipeline_profiling_0.json", json.dumps({"op_info": ops}))
-    write(folder, "minddata_cpu_utilization_0.json", json.dumps({"cpu_processor_num": 48, "op_info": [
+    put(folder, "pipeline_profiling_0.json", json.dumps({"op_info": ops}))
+    put(folder, "minddata_cpu_utilization_0.json", json.dumps({"cpu_processor_num": 48, "op_info": [
         {"op_id": i, "metrics": {"user_utilization": [10 + i, 20 + i], "sys_utilization": [1, 2]}} for i in (-1, 0, 1)]}))
 
 
@@ -82,7 +77,7 @@ class Report(PageCase):
             make_rank(os.path.join(cls.folder, "run"), rank)
         make_pipeline(os.path.join(cls.folder, "minddata"))
         os.makedirs(os.path.join(cls.folder, "little"))
-        write(os.path.join(cls.folder, "little", "r_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "kernel_details.csv", "Name,Start Time(us),Duration(us)\n")
+        put(os.path.join(cls.folder, "little", "r_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "kernel_details.csv", "Name,Start Time(us),Duration(us)\n")
         for name in ("run", "minddata", "little"):
             cls.report(name)
 
@@ -183,7 +178,7 @@ class Report(PageCase):
 
     def test_urgent_advice_is_on_the_overview(self):
         collections = [{"ph": "X", "name": "GC", "cat": "GC", "pid": 1, "tid": 7, "ts": BEGIN_US + 10_000 * i, "dur": 3000} for i in range(3)]
-        write(os.path.join(self.folder, "collections", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "trace_view.json", json.dumps(collections))
+        put(os.path.join(self.folder, "collections", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"), "trace_view.json", json.dumps(collections))
         profctl("report", os.path.join(self.folder, "collections"), "-o", os.path.join(self.folder, "collections.html"))
         self.open("collections")
         self.assertEqual(self.browser.run("return document.querySelector('main .hints .priority').innerText"), "medium")
@@ -288,10 +283,10 @@ class Report(PageCase):
 
     def test_the_mean_of_the_steps_is_none_of_them(self):
         output = os.path.join(self.folder, "steps", "r_ascend_pt", "ASCEND_PROFILER_OUTPUT")
-        write(output, "kernel_details.csv", f"Name,Start Time(us),Duration(us)\nMatMul,{BEGIN_US + 1},1\n")
+        put(output, "kernel_details.csv", f"Name,Start Time(us),Duration(us)\nMatMul,{BEGIN_US + 1},1\n")
         events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "Python"}}]
         events += [{"ph": "X", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 7, "ts": BEGIN_US + 100 * i, "dur": 90} for i in range(20)]
-        write(output, "trace_view.json", json.dumps(events))
+        put(output, "trace_view.json", json.dumps(events))
         text = profctl("analyze", os.path.join(self.folder, "steps")).stdout
         self.assertIn("Training steps, ms (15 of 20; all with --json)\n", text)
         self.assertEqual(text.count("  0.090  "), 16, text)

@@ -6,40 +6,37 @@ import os
 
 from profd_harness import eventually, main
 from report_page import PageCase
-from text_files import write_text
+from text_files import put
 
 BEGIN_US = 1736408883000000
 
 
 def write_changing_clock(output):
     """A kernel of 100 us that nothing launched: the clock changes after 75 us of it, bandwidth is measured every 50 us."""
-    os.makedirs(output)
-    write_text(os.path.join(output, "kernel_details.csv"), f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US},100\n")
+    put(output, "kernel_details.csv", f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US},100\n")
     events = [{"ph": "C", "name": "AI Core Freq", "pid": 7, "tid": 0, "ts": BEGIN_US + at, "args": {"MHz": mhz}} for at, mhz in ((-10, 1800), (75, 800))]
     events += [{"ph": "C", "name": "HBM 0/Read", "pid": 7, "tid": 0, "ts": BEGIN_US + at, "args": {"Read(MB/s)": value}}
                for at, value in ((-50, 70), (0, 10), (50, 30), (100, 90))]
-    write_text(os.path.join(output, "trace_view.json"), json.dumps(events))
+    put(output, "trace_view.json", json.dumps(events))
 
 
 class SameNames(PageCase):
     @classmethod
     def make_pages(cls):
         output = os.path.join(cls.folder, "run", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
-        os.makedirs(output)
-        write_text(os.path.join(output, "kernel_details.csv"), f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US},100\n")
+        put(output, "kernel_details.csv", f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US},100\n")
         events = []
         for device, mhz in ((0, 1800), (1, 800)):
             process = 7 << 10 | device
             events.append({"ph": "M", "name": "process_labels", "pid": process, "tid": 0, "args": {"labels": f"NPU {device}"}})
             events += [{"ph": "C", "name": "AI Core Freq", "pid": process, "tid": 0, "ts": BEGIN_US + i * 10, "args": {"MHz": mhz}} for i in range(3)]
-        write_text(os.path.join(output, "trace_view.json"), json.dumps(events))
+        put(output, "trace_view.json", json.dumps(events))
         links = {kind: {"0-1": {"Transport Type": transport, "Transit Size(MB)": size, "Transit Time(ms)": 10}}
                  for kind, transport, size in (("allreduce-total@g", "HCCS", 100), ("allgather-total@g", "RDMA", 30))}
-        write_text(os.path.join(output, "communication_matrix.json"), json.dumps({"step1": {"collective": links}}))
+        put(output, "communication_matrix.json", json.dumps({"step1": {"collective": links}}))
         write_changing_clock(os.path.join(cls.folder, "clock", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT"))
         output = os.path.join(cls.folder, "steps", "r0_ascend_pt", "ASCEND_PROFILER_OUTPUT")
-        os.makedirs(output)
-        write_text(os.path.join(output, "step_trace_time.csv"), "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage\n"
+        put(output, "step_trace_time.csv", "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage\n"
                    "5,10,20,0,20,70,100\n6,10,20,0,20,70,100\n")
         for name in ("run", "clock", "steps"):
             cls.report(name)

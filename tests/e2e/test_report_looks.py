@@ -9,7 +9,7 @@ import re
 
 from profd_harness import eventually, main
 from report_page import PageCase
-from text_files import write_text
+from text_files import put
 
 BEGIN_US = 1736408883000000
 LONG = "domain" * 200
@@ -17,16 +17,15 @@ LONG = "domain" * 200
 
 def write_late_collective(output):
     """A step of 1 ms, in which a collective begins that takes 20 ms; marks of two domains, one with a long name."""
-    os.makedirs(output)
-    write_text(os.path.join(output, "kernel_details.csv"), f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US + 100},500\n")
+    put(output, "kernel_details.csv", f"Name,Type,Accelerator Core,Start Time(us),Duration(us)\nk,Mul,AI_CORE,{BEGIN_US + 100},500\n")
     events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "Python"}},
               {"ph": "X", "name": "ProfilerStep#1", "pid": 1, "tid": 7, "ts": BEGIN_US, "dur": 1000}]
     events += [{"ph": "X", "name": "mark", "pid": 6, "tid": 9, "ts": BEGIN_US + i, "dur": 50, "args": {"event_type": "start/end", "domain": domain}}
                for i, domain in enumerate((LONG, "b"))]
-    write_text(os.path.join(output, "trace_view.json"), json.dumps(events))
+    put(output, "trace_view.json", json.dumps(events))
     info = {"Communication Time Info": {"Start Timestamp(us)": BEGIN_US + 500, "Elapse Time(ms)": 20, "Transit Time(ms)": 20, "Wait Time(ms)": 0},
             "Communication Bandwidth Info": {}}
-    write_text(os.path.join(output, "communication.json"), json.dumps({"step1": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
+    put(output, "communication.json", json.dumps({"step1": {"collective": {"hcom_allReduce__1_0_1@9": info}}}))
 
 
 def luminance(color):
@@ -42,7 +41,7 @@ class Looks(PageCase):
         for rank in (0, 1):
             folder = os.path.join(cls.folder, "run", f"r{rank}_ascend_pt")
             write_late_collective(os.path.join(folder, "ASCEND_PROFILER_OUTPUT"))
-            write_text(os.path.join(folder, f"profiler_info_{rank}.json"), "{}")
+            put(folder, f"profiler_info_{rank}.json", "{}")
         cls.report("run")
 
     def test_what_is_long_stays_within_the_page(self):

@@ -6,7 +6,7 @@ import os
 
 from profd_harness import main
 from report_page import PageCase
-from text_files import write_text
+from text_files import put, write_text
 
 # MindInsight's file of a step of 100 ms, in its counts of 10 ns: forward begins after 10 ms, backward ends after 70 ms.
 STEPS = """step_num,start_point,end_point,total,fp_point,bp_point,iteration_interval,fp_and_bp,tail,stream_5_0_start_point,stream_5_0_end_point,stream_5_0
@@ -25,11 +25,10 @@ class Training(PageCase):
     @classmethod
     def make_pages(cls):
         run = os.path.join(cls.folder, "run")
-        os.makedirs(run)
-        write_text(os.path.join(run, "step_trace_raw_0_detail_time.csv"), STEPS)
-        write_text(os.path.join(run, "device_queue_profiling_0.txt"), "".join(
+        put(run, "step_trace_raw_0_detail_time.csv", STEPS)
+        put(run, "device_queue_profiling_0.txt", "".join(
             f"0 0 {step} 3\n0 1 {step} 2\n0 2 {step} 5\n1 64 {step} {0 if step <= 40 else 9}\n" for step in range(1, 101)))
-        write_text(os.path.join(run, "pipeline_profiling_0.json"), json.dumps({"op_info": [
+        put(run, "pipeline_profiling_0.json", json.dumps({"op_info": [
             {"op_id": number, "op_type": kind, "num_workers": 1, "children": children, "metrics": {"output_queue": {"size": [1, 1], "length": 10}}}
             for number, kind, children in OPERATORS]}))
         results = os.path.join(cls.folder, "aoe_result_sgat_20260101000000000_pid1.json")
@@ -61,7 +60,7 @@ class Training(PageCase):
     def test_the_last_operator_is_slow_where_all_queues_before_it_are_full(self):
         full = os.path.join(self.folder, "full")
         os.makedirs(full)
-        write_text(os.path.join(full, "pipeline_profiling_0.json"), json.dumps({"op_info": [
+        put(full, "pipeline_profiling_0.json", json.dumps({"op_info": [
             {"op_id": 0, "op_type": "Batch", "num_workers": 1, "children": [1], "metrics": None},
             {"op_id": 1, "op_type": "Map", "num_workers": 1, "children": None, "metrics": {"output_queue": {"size": [9, 9], "length": 10}}}]}))
         self.report("full")

@@ -16,8 +16,9 @@ import urllib.error
 import urllib.request
 
 import web_driver
-from profd_harness import PROFCTL, SHARED_DATA, Daemon, eventually, main, profctl, scenario_text, temp_folder
+from profd_harness import PROFCTL, SHARED_DATA, Daemon, eventually, main, profctl, temp_folder
 from test_report import make_pipeline, make_rank
+from toml_files import scenario_text
 
 REST = "v1/mindinsight/profile/"
 
@@ -163,10 +164,10 @@ class Serve(unittest.TestCase):
                 [run] = server.get("api/runs")["runs"]
                 self.assertEqual((run["kind"], run["path"]), ("dump", d.dump_root))
                 self.assertTrue(server.get("api/run/" + run["id"])["ranks"][0]["hardware"])
-        with tempfile.TemporaryDirectory() as empty:
-            with serving(empty, "--listen", "127.0.0.1:0", options=("--socket", os.path.join(empty, "none.sock"))) as server:
-                self.assertEqual(server.get("api/runs")["runs"], [])
-                self.assertIn("only folders are served; no daemon answers: profd cannot be reached", server.stop()[2])
+        empty = temp_folder(self)
+        with serving(empty, "--listen", "127.0.0.1:0", options=("--socket", os.path.join(empty, "none.sock"))) as server:
+            self.assertEqual(server.get("api/runs")["runs"], [])
+            self.assertIn("only folders are served; no daemon answers: profd cannot be reached", server.stop()[2])
 
     def test_the_page(self):
         web_driver.require()

@@ -6,11 +6,10 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import time
 
 import prof_reader
-from profd_harness import BUILD, DaemonCase, RUNNER, PROFCTL, eventually, main, scaled
+from profd_harness import BUILD, PROFCTL, RUNNER, DaemonCase, eventually, main, scaled, temp_folder
 
 HCCS = ("--sys-interconnection-freq", "50")
 
@@ -222,7 +221,7 @@ class Sessions(DaemonCase):
 
     def test_run_of_steps(self):
         """The command is held until the session waits for its steps, and attaches then."""
-        attach = dict(os.environ, PROFD_ATTACH_SOCKET=os.path.join(self.daemon.base, "attach.sock"), RANK="0", WORLD_SIZE="1")
+        attach = dict(os.environ, PROFD_ATTACH_SOCKET=self.daemon.attach_socket, RANK="0", WORLD_SIZE="1")
         train = os.path.join(BUILD, "bin", "train_example")
         result = self.daemon.run("run", "--devices", "0", *HCCS, "--start-step", "5", "--steps", "2", "--", train, "--steps", "20", "--step-ms", "50",
                                  seconds=60, env=attach)
@@ -232,28 +231,28 @@ class Sessions(DaemonCase):
 
     def test_killed_run_leaves_command_and_session(self):
         """profctl dies, the command continues, and the session ends with it."""
-        with tempfile.TemporaryDirectory() as folder:
-            pid_file = os.path.join(folder, "pid")
+        folder = temp_folder(self)
+        pid_file = os.path.join(folder, "pid")
 
-            def written():
-                with contextlib.suppress(OSError), open(pid_file, encoding="utf-8") as file:
-                    return file.read().strip()
+        def written():
+            with contextlib.suppress(OSError), open(pid_file, encoding="utf-8") as file:
+                return file.read().strip()
 
-            runner = self.daemon.spawn("run", "--job", "orphan", "--devices", "0", *HCCS, "--",
-                                       "sh", "-c", f"echo $$ > {pid_file}; exec sleep 600",
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            try:
-                pid = int(eventually(written))
-                runner.kill()
-                runner.wait()
-                session = self.daemon.ctl("list", "--job", "orphan")["sessions"][0]
-                self.assertEqual(session["state"], "running")
-                os.kill(pid, 0)
-            finally:
-                if written():
-                    os.kill(int(written()), signal.SIGTERM)
-            final = self.daemon.until_state(session["session_id"], "done")
-            self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
+        runner = self.daemon.spawn("run", "--job", "orphan", "--devices", "0", *HCCS, "--",
+                                   "sh", "-c", f"echo $$ > {pid_file}; exec sleep 600",
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            pid = int(eventually(written))
+            runner.kill()
+            runner.wait()
+            session = self.daemon.ctl("list", "--job", "orphan")["sessions"][0]
+            self.assertEqual(session["state"], "running")
+            os.kill(pid, 0)
+        finally:
+            if written():
+                os.kill(int(written()), signal.SIGTERM)
+        final = self.daemon.until_state(session["session_id"], "done")
+        self.assertEqual(prof_reader.read(final["dump_path"]).problems, [])
 
 
 class LostDevice(DaemonCase):

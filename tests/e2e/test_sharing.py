@@ -5,16 +5,11 @@ numbers, in any order of starting."""
 import bisect
 
 import prof_reader
-from profd_harness import DaemonCase, eventually, main
+from profd_harness import DaemonCase, eventually, main, outcome
 
 # Correlating a device's clock twice gives two answers; both are good to some microseconds, and the
 # simulator's clocks drift by tens of ppm.
 CLOCK_SLACK_NS = 200_000
-
-
-def outcome(session, collector, device):
-    return next(o for o in session["outcomes"]
-                if (o["collector"], o["device"]) == (collector, device))
 
 
 class Sharing(DaemonCase):

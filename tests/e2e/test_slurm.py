@@ -9,13 +9,11 @@ import sys
 import tempfile
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-HARNESS = os.path.join(HERE, "..", "harness")
-sys.path.insert(0, HARNESS)
 import slurm_cluster
 from attach_client import Client
 from profd_harness import PROFCTL, REPO, RUNNER, Daemon, demote, eventually, main, profctl, scaled, temp_folder
 from text_files import read_text, write_text
+from tls_files import tls_section
 
 DEPLOY = os.path.join(REPO, "docs", "deploy")
 HOST_CPU = ("--collector", "host_cpu=10")
@@ -49,9 +47,7 @@ class SlurmCase(unittest.TestCase):
         cls.tls = os.path.join(cls.folder, "tls")
         profctl("tls", "init", cls.tls, "--hosts", "localhost,127.0.0.1", "--admin", "ops")
         cls.daemon = Daemon("devices = 2\n", config={
-            "daemon": {"socket_group": cls.group()},
-            "tls": {"listen": "127.0.0.1:0", "certificate": cls.tls + "/server.crt",
-                    "key": cls.tls + "/server.key", "client_ca": cls.tls + "/ca.crt"}})
+            "daemon": {"socket_group": cls.group()}, "tls": tls_section(cls.tls)})
         cls.addClassCleanup(cls.daemon.dispose)
         cls.daemon.start()
         cls.cluster = slurm_cluster.Cluster(cls.scripts())
@@ -98,7 +94,7 @@ class SlurmCase(unittest.TestCase):
         folder = tempfile.mkdtemp(dir=self.folder)
         os.chmod(folder, 0o777)
         script = os.path.join(folder, "train.py")
-        write_text(script, TRAINING.format(harness=os.path.abspath(HARNESS), folder=folder,
+        write_text(script, TRAINING.format(harness=os.path.join(REPO, "tests", "harness"), folder=folder,
                                            attach=self.daemon.node["attach_socket"]))
         return script, folder
 

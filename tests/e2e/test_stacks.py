@@ -1,6 +1,5 @@
 """`profctl stacks`: where the threads of a job stand, by real processes that hang in several ways."""
 
-import contextlib
 import json
 import os
 import signal
@@ -11,10 +10,10 @@ import unittest
 
 import attach_client
 import profd_harness
-from profd_harness import PROFCTL, REPO, RUNNER, Daemon, eventually, scaled
+from profd_harness import PROFCTL, RUNNER, Daemon, eventually, scaled
+from processes import cpu_seconds
+from python_package import environment
 from sim_train import SimTrain
-from test_python import library, runtime_of_sanitizer
-from text_files import read_text
 
 # Takes a step, then waits in the way the test chooses: in Python without the interpreter's lock, in native code with it, or not at
 # all. A thread of its own waits in another function.
@@ -41,19 +40,14 @@ TRAINING = """
 
 class StacksOfAJob(unittest.TestCase):
     def setUp(self):
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
-        self.d = Daemon(scenario_text='chip = "910B"\ndevices = 2\n',
-                        config={"daemon": {"socket_group": profd_harness.TEST_GROUP}}).start()
-        self.stack.callback(self.d.dispose)
+        self.d = Daemon(config={"daemon": {"socket_group": profd_harness.TEST_GROUP}}).start()
+        self.addCleanup(self.d.dispose)
 
     def train(self, rank, how, job="j42"):
-        environment = {**os.environ, "PYTHONPATH": os.path.join(REPO, "client", "python"), "PROFD_LIBRARY": library(),
-                       "PYTHONDONTWRITEBYTECODE": "1", "PROFD_ATTACH_SOCKET": os.path.join(self.d.base, "attach.sock"),
-                       "PROFD_JOB_ID": job, "RANK": str(rank), **runtime_of_sanitizer()}
-        process = self.stack.enter_context(subprocess.Popen([sys.executable, "-c", textwrap.dedent(TRAINING), how],
-                                                            env=environment, stdout=subprocess.PIPE, text=True))
-        self.stack.callback(process.kill)
+        process = self.enterContext(subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(TRAINING), how],
+            env=environment(self.d, PROFD_JOB_ID=job, RANK=str(rank)), stdout=subprocess.PIPE, text=True))
+        self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "there\n")
         eventually(lambda: any(p["step"] == 7 for p in self.d.processes(job) if p["pid"] == process.pid),
                    what="its step is known")
@@ -127,14 +121,14 @@ class StacksOfAJob(unittest.TestCase):
             self.assertEqual(seen["python"], "answered")
         self.d.ctl("stop", session)
         threads = len(os.listdir(f"/proc/{process.pid}/task"))
-        before = cpu(process.pid)
+        before = cpu_seconds(process.pid)
         self.assertEqual(self.stacks()[0]["python"], "answered")
         self.assertEqual(len(os.listdir(f"/proc/{process.pid}/task")), threads)
-        self.assertLess(cpu(process.pid) - before, 1.0, "its thread waits, and does not spin")
+        self.assertLess(cpu_seconds(process.pid) - before, 1.0, "its thread waits, and does not spin")
 
     def test_without_python(self):
-        job = SimTrain(os.path.join(self.d.base, "attach.sock"), os.path.join(self.d.base, "job"), steps=100_000)
-        self.stack.callback(job.close)
+        job = SimTrain(self.d.attach_socket, os.path.join(self.d.base, "job"), steps=100_000)
+        self.addCleanup(job.close)
         job.attached(self.d, 2)
         for seen in self.d.ctl("stacks", "--job", job.job_id)["processes"]:
             self.assertEqual(seen["python"], "none")
@@ -150,8 +144,8 @@ class StacksOfAJob(unittest.TestCase):
 
     def test_wrong_answers_of_a_process(self):
         """Packets that no library sends: the daemon refuses them and continues."""
-        client = attach_client.Client(os.path.join(self.d.base, "attach.sock")).attach(job_id="j42", rank=0, answers_stacks=True)
-        self.stack.callback(client.close)
+        client = attach_client.Client(self.d.attach_socket).attach(job_id="j42", rank=0, answers_stacks=True)
+        self.addCleanup(client.close)
         for threads in ({}, [{"thread": -1}], [{"thread": 1, "frames": [["f", "g"]]}], [{"thread": 1}] * 129):
             client.send({"type": "stacks", "seq": 1, "has_python": True, "threads": threads})
         asked = self.d.spawn("stacks", "--job", "j42")
@@ -164,11 +158,6 @@ class StacksOfAJob(unittest.TestCase):
         self.assertEqual(seen["python"], "answered")
         self.assertNotIn("\x1b", json.dumps(seen, ensure_ascii=False))
         self.assertTrue(self.d.alive())
-
-
-def cpu(pid):
-    fields = read_text(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import glob
 import os
 
 from attach_client import raw_ns
-from profd_harness import main
+from profd_harness import main, outcome
 from test_activity import CLOCK_NS, ActivityCase
 
 NO_MODEL = "4294967295"  # of training steps (dump-format 4); a graph has its own
@@ -84,28 +84,19 @@ class StepParts(ActivityCase):
         self.assertGreater(min(steps.values()), 5)
 
     def test_parts_of_the_steps(self):
-        for name in ("conv-2", "graph-2"):
-            with self.subTest(name):
-                job = self.train(job=name)
-                ranks = job.attached(self.daemon, 2)
-                session = self.daemon.ctl("start", "--job", job.job_id, "--training-trace", "on", "--provider", "mspti")
-                served = self.served(session["session_id"], "training_trace")
-                self.assertEqual(self.outcome(served, "training_trace")["detail"], "served by 2 of 2 processes")
-                window, dump = self.recorded(job, ranks, session)
-                job.close()
-                self.assert_step_parts(job, dump, ranks, window)
-
-    def test_parts_of_the_steps_among_operators_of_aclprof(self):
-        for name in ("conv-2", "graph-2"):
-            with self.subTest(name):
-                job = self.train(job=name)
-                ranks = job.attached(self.daemon, 2)
-                session = self.daemon.ctl("start", "--job", job.job_id, "--training-trace", "on")
-                served = self.served(session["session_id"], "training_trace")
-                self.assertEqual({one["collector"]["provider"] for one in served["processes"]}, {"aclprof"})
-                window, dump = self.recorded(job, ranks, session)
-                job.close()
-                self.assert_step_parts(job, dump, ranks, window)
+        """Without a provider that is named, they are among the operators of aclprof."""
+        for flags, provider in ((("--provider", "mspti"), "mspti"), ((), "aclprof")):
+            for name in ("conv-2", "graph-2"):
+                with self.subTest(name, provider=provider):
+                    job = self.train(job=name)
+                    ranks = job.attached(self.daemon, 2)
+                    session = self.daemon.ctl("start", "--job", job.job_id, "--training-trace", "on", *flags)
+                    served = self.served(session["session_id"], "training_trace")
+                    self.assertEqual(outcome(served, "training_trace")["detail"], "served by 2 of 2 processes")
+                    self.assertEqual({one["collector"]["provider"] for one in served["processes"]}, {provider})
+                    window, dump = self.recorded(job, ranks, session)
+                    job.close()
+                    self.assert_step_parts(job, dump, ranks, window)
 
     def test_points_that_are_named(self):
         for provider in ("mspti", "aclprof"):

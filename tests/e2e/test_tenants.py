@@ -4,10 +4,9 @@
 import os
 import stat
 import subprocess
-import tempfile
 
 import prof_reader
-from profd_harness import ALICE, BOB, MALLORY, TEST_GROUP, UsersCase, demote, main
+from profd_harness import ALICE, BOB, MALLORY, TEST_GROUP, UsersCase, demote, main, temp_folder
 
 HCCS = ("--devices", "0", "--sys-interconnection-freq", "50")
 
@@ -56,15 +55,15 @@ class Tenants(UsersCase):
     def test_others_sessions_do_not_exist(self):
         """Same answer, to the byte, as for an id that never was."""
         theirs, never = self.alices["session_id"], "00000000beef"
-        with tempfile.TemporaryDirectory() as out:
-            os.chmod(out, 0o777)
-            for command in (["show"], ["stop"], ["watch"], ["rm"], ["fetch", "--out", out]):
-                answer = self.run_as(BOB, command[0], theirs, *command[1:], cwd="/")
-                baseline = self.run_as(BOB, command[0], never, *command[1:], cwd="/")
-                self.assertEqual(answer.returncode, 4, command)
-                self.assertEqual(answer.stdout.replace(theirs, never), baseline.stdout)
-                self.assertEqual(answer.stderr.replace(theirs, never), baseline.stderr)
-            self.assertEqual(os.listdir(out), [])
+        out = temp_folder(self)
+        os.chmod(out, 0o777)
+        for command in (["show"], ["stop"], ["watch"], ["rm"], ["fetch", "--out", out]):
+            answer = self.run_as(BOB, command[0], theirs, *command[1:], cwd="/")
+            baseline = self.run_as(BOB, command[0], never, *command[1:], cwd="/")
+            self.assertEqual(answer.returncode, 4, command)
+            self.assertEqual(answer.stdout.replace(theirs, never), baseline.stdout)
+            self.assertEqual(answer.stderr.replace(theirs, never), baseline.stderr)
+        self.assertEqual(os.listdir(out), [])
         self.assertEqual(self.daemon.show(theirs)["state"], "running")
 
     def test_job_names_are_not_shared(self):
@@ -101,16 +100,16 @@ class Tenants(UsersCase):
     def test_fetch_is_for_the_owner(self):
         session = self.ctl_as(ALICE, "start", "--duration", "300ms", *HCCS)
         self.daemon.until_state(session["session_id"], "done")
-        with tempfile.TemporaryDirectory() as out:
-            os.chmod(out, 0o777)
-            answer = self.ctl_as(ALICE, "fetch", session["session_id"], "--out", out)
-            self.assertEqual(os.stat(answer["path"]).st_uid, ALICE)
-            # Folders without a file are not sent (test_clients.Fetched): a session without host
-            # collectors has an empty host/data.
-            os.makedirs(os.path.join(answer["path"], "host", "data"), exist_ok=True)
-            self.assertEqual(prof_reader.read(answer["path"]).problems, [])
-            self.assertEqual(self.run_as(BOB, "fetch", session["session_id"], "--out", out)
-                             .returncode, 4)
+        out = temp_folder(self)
+        os.chmod(out, 0o777)
+        answer = self.ctl_as(ALICE, "fetch", session["session_id"], "--out", out)
+        self.assertEqual(os.stat(answer["path"]).st_uid, ALICE)
+        # Folders without a file are not sent (test_clients.Fetched): a session without host
+        # collectors has an empty host/data.
+        os.makedirs(os.path.join(answer["path"], "host", "data"), exist_ok=True)
+        self.assertEqual(prof_reader.read(answer["path"]).problems, [])
+        self.assertEqual(self.run_as(BOB, "fetch", session["session_id"], "--out", out)
+                         .returncode, 4)
         self.ctl_as(BOB, "rm", session["session_id"], expect=4)
         self.ctl_as(ALICE, "rm", session["session_id"])
 

@@ -66,7 +66,7 @@ class Timeline(DaemonCase):
         """A job of this process, which marks two steps."""
         ring = attach_client.Ring()
         cls.addClassCleanup(ring.close)
-        path = os.path.join(cls.daemon.base, "attach.sock")
+        path = cls.daemon.attach_socket
         with attach_client.Client(path, timeout=scaled(30)) as client:
             client.attach(ring, job_id="timeline", rank=3, devices=[0, 1])
             session = cls.daemon.ctl("start", "--job", "timeline", "--msproftx", "on",

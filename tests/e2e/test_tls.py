@@ -9,16 +9,15 @@ import signal
 import socket
 import ssl
 import subprocess
-import tempfile
 import unittest
 
 import raw_http2
 from profd_harness import ALICE, BOB, IS_ROOT, PROFCTL, RUNNER, DaemonCase, eventually, main, scaled, temp_folder
 from text_files import write_text
-from tls_files import OPENSSL, call, issue, openssl, tls_init
+from tls_files import OPENSSL, call, issue, openssl, tls_init, tls_section
 
 HOST_CPU = ("--host-sys-usage", "cpu")
-H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+H2_PREFACE = raw_http2.PREFACE + raw_http2.frame(raw_http2.SETTINGS, 0, 0)
 MAX_CONNECTIONS = 64
 
 
@@ -41,9 +40,7 @@ class TlsCase(DaemonCase):
     def make_config(cls, **more):
         return {"daemon": {"max_connections": MAX_CONNECTIONS,
                            "attach_socket": os.path.join(cls.folder, "attach")},
-                "tls": {"listen": "127.0.0.1:0", "certificate": cls.live + "/server.crt",
-                        "key": cls.live + "/server.key", "client_ca": cls.live + "/ca.crt",
-                        "users": cls.users, **more}}
+                "tls": tls_section(cls.live, users=cls.users) | more}
 
     @classmethod
     def install(cls, source, names=("ca.crt", "server.crt", "server.key")):
@@ -145,9 +142,9 @@ class Roles(TlsCase):
         self.daemon.until_records(key, 5)
         stopped = self.remote("ops", "stop", key)[0]["sessions"][0]
         self.assertEqual(stopped["state"], "done")
-        with tempfile.TemporaryDirectory() as out:
-            fetched, _ = self.remote("alice", "fetch", key, "--out", out)
-            self.assertTrue(os.listdir(fetched["path"]))
+        out = temp_folder(self)
+        fetched, _ = self.remote("alice", "fetch", key, "--out", out)
+        self.assertTrue(os.listdir(fetched["path"]))
         self.remote("alice", "rm", key)
 
     def test_viewer_streams(self):

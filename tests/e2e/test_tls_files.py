@@ -8,9 +8,9 @@ import socket
 import stat
 import unittest
 
-from profd_harness import PROFCTL, PROFD, Daemon, main, scaled, temp_folder
-from text_files import read_text
-from tls_files import OPENSSL, call, tls_init
+from profd_harness import PROFCTL, PROFD, Daemon, main, temp_folder
+from text_files import files_below, read_text
+from tls_files import OPENSSL, call, tls_init, tls_section
 
 
 class Start(unittest.TestCase):
@@ -20,26 +20,16 @@ class Start(unittest.TestCase):
 
     def refused(self, **tls):
         """profd does not start, and --check-config says the same; the text."""
-        section = {"listen": "127.0.0.1:0", "certificate": self.made + "/server.crt",
-                   "key": self.made + "/server.key", "client_ca": self.made + "/ca.crt", **tls}
-        daemon = Daemon(config={"tls": section})
-        try:
-            checked = call(PROFD, "--config", daemon.config_path, "--check-config")
-            self.assertEqual(checked.returncode, 2, checked.stdout)
-            daemon.start(ready=False)
-            self.assertEqual(daemon.process.wait(scaled(60)), 2)
-            daemon.process = None
-            self.assertIn(checked.stderr.strip().splitlines()[0], daemon.log())
-            return checked.stderr
-        finally:
-            daemon.dispose()
+        daemon = Daemon(config={"tls": tls_section(self.made, **tls)})
+        self.addCleanup(daemon.dispose)
+        checked = call(PROFD, "--config", daemon.config_path, "--check-config")
+        self.assertEqual(checked.returncode, 2, checked.stdout)
+        self.assertEqual(daemon.start_in_vain(), 2)
+        self.assertIn(checked.stderr.strip().splitlines()[0], daemon.log())
+        return checked.stderr
 
     def test_good(self):
-        daemon = Daemon(config={"tls": {"listen": "127.0.0.1:0",
-                                        "certificate": self.made + "/server.crt",
-                                        "key": self.made + "/server.key",
-                                        "client_ca": self.made + "/ca.crt"}})
-        with daemon:
+        with Daemon(config={"tls": tls_section(self.made)}) as daemon:
             self.assertIn(daemon.node["tls_address"], daemon.log())
             self.assertNotIn(":0 ", daemon.log())
 
@@ -107,11 +97,7 @@ class Init(unittest.TestCase):
         self.folder = os.path.join(temp_folder(self), "made")
 
     def contents(self):
-        found = {}
-        for base, _, names in os.walk(self.folder):
-            for name in names:
-                found[os.path.join(base, name)] = read_text(base, name)
-        return found
+        return {path: read_text(path) for path in files_below(self.folder)}
 
     def test_modes_and_force(self):
         old = os.umask(0)

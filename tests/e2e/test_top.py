@@ -14,9 +14,9 @@ import sys
 import tempfile
 import unittest
 
+from processes import children
 from profd_harness import DaemonCase, eventually, main, scaled
 from test_jobs import Process
-from text_files import read_text
 
 DEVICES = 4
 PROMPT = "ready>"
@@ -79,9 +79,7 @@ class Terminal:
 
     def child(self):
         """The program that runs in the shell; None when there is none."""
-        pid = self.ask("pane_pid")
-        children = read_text(f"/proc/{pid}/task/{pid}/children").split()
-        return int(children[-1]) if children else None
+        return next(reversed(children(self.ask("pane_pid"))), None)
 
     def end(self):
         try:
@@ -204,7 +202,7 @@ class Top(DaemonCase):
             self.expect_restored(terminal)
 
     def test_keys_that_are_not_characters(self):
-        socket = os.path.join(self.daemon.base, "attach.sock")
+        socket = self.daemon.attach_socket
         with contextlib.ExitStack() as stack:
             pids = [stack.enter_context(Process(socket, env={"RANK": str(rank), "TORCHELASTIC_RUN_ID": "run8"})).pid
                     for rank in range(3)]
@@ -289,7 +287,7 @@ class Top(DaemonCase):
             self.expect_restored(terminal)
 
     def test_jobs_and_their_processes(self):
-        socket = os.path.join(self.daemon.base, "attach.sock")
+        socket = self.daemon.attach_socket
         first = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "run7"}
         with Process(socket, env=first) as one, Process(
                 socket, env={"SLURM_JOB_ID": "4711", "SLURM_PROCID": "9", "SLURM_LOCALID": "3",

@@ -73,7 +73,7 @@ class TuneCase(ActivityCase):
         eventually(lambda: not self.leases(), what="the lease of the test before ends")
         process = self.daemon.spawn(*self.command("--job", "nightly"), env=self.environment(PROFD_SIM_APP=f"tune.operator_ms={operator_ms}"),
                                     cwd=self.folder, user=user, groups=(self.group,) if user else (), json_output=False, start_new_session=True)
-        self.stack.callback(self.end, process)
+        self.addCleanup(self.end, process)
         eventually(self.leases, what="a lease is held")
         return process
 

@@ -4,10 +4,9 @@ measured on a card that dropped off the bus is not shown any longer."""
 
 import itertools
 import unittest
-import urllib.request
 
-from profd_harness import (ALL_OPTIONS, Daemon, DaemonCase, eventually, main, parse_metrics, scaled,
-                           toml)
+from profd_harness import ALL_OPTIONS, Daemon, DaemonCase, eventually, main
+from toml_files import toml
 
 HCCS = "atlas_npu_hccs_bandwidth_bytes_per_second"
 HCCS_WINDOW = "atlas_npu_hccs_bandwidth_window_bytes_per_second"
@@ -44,10 +43,7 @@ class Windows(DaemonCase):
 
     def scrape_anew(self):
         """As a scraper never seen before: its window reaches back 15 s."""
-        request = urllib.request.Request(f"http://{self.daemon.metrics_address}/metrics", headers={
-            "User-Agent": f"test/{next(self.agents)}"})
-        with urllib.request.urlopen(request, timeout=scaled(20)) as answer:
-            return parse_metrics(answer.read().decode())
+        return self.daemon.scrape(**{"User-Agent": f"test/{next(self.agents)}"})
 
     def test_a_short_dip_that_the_gauge_misses_is_in_the_window(self):
         def dip_between_scrapes():

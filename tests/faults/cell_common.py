@@ -1,8 +1,6 @@
 """What the cells of the matrix beside the driver's functions share: their table, requests, daemons."""
 
 from driver_passes import whole
-from fault_common import daemon
-from text_files import read_text
 
 MIB = 1 << 20
 HOST = ["--collector", "host_cpu=20", "--collector", "host_mem=20"]
@@ -31,14 +29,6 @@ def assert_whole(case, seen, devices):
     case.assertEqual(seen["verify"], "")
     for device in devices:
         case.assertEqual(whole(seen["dump"], device), "")
-
-
-def daemon_of(kind, **how):
-    """As daemon(), of a class that starts it in its own way."""
-    plain = daemon(**how)
-    d = kind(scenario_text=read_text(plain.scenario_path), config=plain.config, env=plain.env)
-    plain.dispose()
-    return d
 
 
 __all__ = [name for name in dir() if not name.startswith("_")]

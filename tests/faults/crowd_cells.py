@@ -6,10 +6,10 @@ import subprocess
 import sys
 import unittest
 
-from cell_common import EVERYBODY, HOST, MIB, assert_whole, cells, daemon_of
+from cell_common import EVERYBODY, HOST, MIB, assert_whole, cells
 from driver_passes import finish
-from fault_common import REFUSED, START, daemon, outcome, start
-from profd_harness import ALICE, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, is_sanitized
+from fault_common import REFUSED, START, daemon, start
+from profd_harness import ALICE, IS_ROOT, TEST_GROUP, Daemon, eventually, group_id, is_sanitized, outcome
 
 # /proc ----------------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class CrowdedProc(Daemon):
 def hundred_thousand_processes(case, cell):
     if not IS_ROOT:
         case.skipTest("only root can mount")
-    with daemon_of(CrowdedProc) as d:
+    with daemon(kind=CrowdedProc) as d:
         session = start(d, *START, *EVERYBODY, "--detach")  # its starter is hidden, too
         d.until_records(session["session_id"], 1500, seconds=120)
         left_out = r"9\d{4} processes are left out: no more than 4096 are watched"
@@ -144,7 +144,7 @@ def with_proc(case, mount, user=None):
         case.skipTest("only root can mount")
     if subprocess.run(["unshare", "--mount", "sh", "-c", mount], capture_output=True, check=False).returncode:
         case.skipTest(f"not possible here: {mount}")
-    d = daemon_of(OwnProc)
+    d = daemon(kind=OwnProc)
     d.mount = mount
     if user:
         d.write_config({**d.config, "daemon": {"socket_group": ""}})

@@ -8,9 +8,9 @@ import signal
 import time
 
 import matrix
-from fault_common import FILES, HZ, OK, PARTIAL, START, daemon, manifest, outcome, read_dump, start, stop, time_gaps
+from fault_common import FILES, HZ, OK, PARTIAL, START, daemon, manifest, read_dump, start, stop, time_gaps
 from matrix import CALLS, DROP, GARBAGE, HANG, SHORT
-from profd_harness import eventually, replace_file, scaled
+from profd_harness import eventually, outcome, replace_file, scaled
 
 COLLECTORS = [file.split(".")[0] for file in FILES]
 RECORDER = {"recorder": {"enabled": True, "collectors": [f"{name}={HZ}" for name in COLLECTORS],

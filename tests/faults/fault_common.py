@@ -5,8 +5,9 @@ import time
 import unittest
 
 import prof_reader
-from profd_harness import BUILD, Daemon, scaled, scenario_text
+from profd_harness import BUILD, Daemon, scaled
 from text_files import read_json
+from toml_files import merged, scenario_text
 
 LIBS = os.path.join(BUILD, "tests", "faults")
 SIM_HAL = os.path.join(BUILD, "sim", "libascend_hal.so")
@@ -19,18 +20,15 @@ FILES = ("hccs.data", "pcie.data", "hbm.data")
 OK, REFUSED, PARTIAL = 0, 3, 5
 
 
-def daemon(devices=2, faults=(), config=None, library=None, chip="910B", env=None, **how):
-    """A Daemon (not started) on a simulated node with these faults, perhaps under a broken driver."""
+def daemon(devices=2, faults=(), config=None, library=None, chip="910B", env=None, kind=Daemon, **how):
+    """A Daemon (not started) on a simulated node with these faults, perhaps under a broken driver; `kind`: its class."""
     text = scenario_text(chip=chip, devices=devices, faults=faults)
-    merged = {name: dict(body) for name, body in STUCK.items()}
-    for section, body in (config or {}).items():
-        merged.setdefault(section, {}).update(body)
     env = dict(env or {})
     args = list(how.pop("args", ()))
     if library is not None:
         args += ["--hal-library", os.path.join(LIBS, f"lib{library}.so")]
         env["PROFD_FAULT_REAL_HAL"] = SIM_HAL
-    return Daemon(scenario_text=text, config=merged, env=env, args=args, **how)
+    return kind(scenario_text=text, config=merged(STUCK, config or {}), env=env, args=args, **how)
 
 
 class FaultAhead:
@@ -72,13 +70,6 @@ def start(d, *flags, expect=OK, devices=None):
 
 def stop(d, session, expect=OK):
     return d.ctl("stop", session["session_id"], expect=expect)["sessions"][0]
-
-
-def outcome(session, collector, device):
-    for entry in session["outcomes"]:
-        if (entry["collector"], entry["device"]) == (collector, device):
-            return entry
-    raise AssertionError(f"no outcome of {collector} on device {device}")
 
 
 def problem(d, device):

@@ -8,7 +8,7 @@ import threading
 import time
 import unittest
 
-from cell_common import HOST, MIB, MUCH, assert_whole, cells, daemon_of
+from cell_common import HOST, MIB, MUCH, assert_whole, cells
 from driver_passes import RECORDER, finish, look_at
 from fault_common import LIBS, OK, PARTIAL, START, daemon, start, stop
 from profd_harness import IS_ROOT, Daemon, eventually, is_sanitized, replace_file, scaled
@@ -228,7 +228,7 @@ def cgroup_limit(case, cell):
     if is_sanitized():
         case.skipTest("a sanitizer's memory is not ours")
     with control_group(case) as folder:
-        d = daemon_of(Limited, devices=8, config={"driver": {"buffer_mb": 16}})
+        d = daemon(kind=Limited, devices=8, config={"driver": {"buffer_mb": 16}})
         d.group = folder
         with d:
             session = start(d, *MUCH, expect=(OK, PARTIAL))

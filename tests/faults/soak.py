@@ -278,7 +278,7 @@ class Soak:
     def attaches(self, dice):
         ring = Ring()
         try:
-            with Client(os.path.join(self.d.base, "attach.sock"), timeout=20) as client:
+            with Client(self.d.attach_socket, timeout=20) as client:
                 client.attach(ring=ring, job_id=f"soak-{dice.randrange(5)}", rank=dice.randrange(8))
                 for step in range(dice.randrange(200)):
                     ring.step(step + 1)

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -18,8 +19,8 @@ import prof_reader
 import profd_harness
 from attach_client import Client, Ring
 from fault_common import OK, PARTIAL, FaultCase, daemon
-from profd_harness import PROFCTL, RUNNER, scaled, subprocess
-from text_files import read_json
+from profd_harness import PROFCTL, RUNNER, scaled
+from text_files import files_below, read_json
 
 KILLS = int(os.environ.get("PROFD_CRASH_KILLS", "15"))
 SEED = int(os.environ.get("PROFD_CRASH_SEED", str(random.SystemRandom().randrange(1 << 30))))
@@ -96,7 +97,7 @@ class Crash(FaultCase):
             return
         d.wait_ready()
         self.check_sessions(d)
-        marker = Marker(os.path.join(d.base, "attach.sock"))
+        marker = Marker(d.attach_socket)
         marker.start()
         active = d.ctl("list", "--active")["sessions"]
         helpers = []
@@ -171,19 +172,17 @@ class Crash(FaultCase):
         self.assertIn(facts["state"], ENDED, path)
         self.assertEqual([n for n in os.listdir(path) if n.startswith(".")], [], path)
         listed = {file["path"]: file["bytes"] for file in facts["files"]}
-        for folder, _, names in os.walk(path):
-            for name in names:
-                whole = os.path.join(folder, name)
-                relative = os.path.relpath(whole, path)
-                if ".slice_" not in name:
-                    continue
-                if name.endswith(".done"):
-                    self.assertTrue(os.path.exists(whole[:-5]), relative)
-                    continue
-                size = os.path.getsize(whole)
-                self.assertEqual(listed.get(relative), size, relative)
-                with open(whole + ".done", encoding="ascii") as done:
-                    self.assertEqual(done.readline(), f"filesize:{size}\n", relative)
+        for whole in files_below(path):
+            relative = os.path.relpath(whole, path)
+            if ".slice_" not in os.path.basename(whole):
+                continue
+            if whole.endswith(".done"):
+                self.assertTrue(os.path.exists(whole[:-5]), relative)
+                continue
+            size = os.path.getsize(whole)
+            self.assertEqual(listed.get(relative), size, relative)
+            with open(whole + ".done", encoding="ascii") as done:
+                self.assertEqual(done.readline(), f"filesize:{size}\n", relative)
         if facts["state"] == "interrupted":
             for channel in facts["channels"]:
                 self.assertNotEqual(channel["state"], "running", path)

@@ -14,6 +14,7 @@ import profd_harness
 from fault_common import (FILES, LIBS, OK, PARTIAL, REFUSED, START, FaultCase, daemon, manifest, read_dump, start,
                           stop, time_gaps)
 from profd_harness import eventually, is_sanitized, replace_file
+from text_files import files_below
 
 MS_RDONLY, MS_NOSUID, MS_REMOUNT, MNT_DETACH = 1, 2, 32, 2
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -160,10 +161,9 @@ class Volume(FaultCase):
 
     def size(self, session):
         total = 0
-        for folder, _, names in os.walk(session["dump_path"]):
-            for name in names:
-                with contextlib.suppress(FileNotFoundError):
-                    total += os.path.getsize(os.path.join(folder, name))
+        for path in files_below(session["dump_path"]):
+            with contextlib.suppress(FileNotFoundError):
+                total += os.path.getsize(path)
         return total
 
     def test_the_oldest_is_removed_at_the_limit(self):
@@ -420,8 +420,7 @@ class Limits(FaultCase):
             self.assertEqual(done["state"], "done")
             self.assertIn("storage_limit", done["reason"])
             self.assertIn(str(limit), done["reason"])
-            size = sum(os.path.getsize(os.path.join(folder, name))
-                       for folder, _, names in os.walk(done["dump_path"]) for name in names)
+            size = sum(map(os.path.getsize, files_below(done["dump_path"])))
             self.assertLessEqual(size, limit)
             self.assertGreater(size, limit // 2)
             self.assertLessEqual(done["dump_bytes"], limit)

@@ -3,12 +3,11 @@ in good health, with sessions before, during and after."""
 
 import json
 import os
-import tempfile
 
 import profd_harness
-from fault_common import (HZ, PARTIAL, REFUSED, START, FaultAhead, FaultCase, daemon, entry, manifest, outcome,
+from fault_common import (HZ, PARTIAL, REFUSED, START, FaultAhead, FaultCase, daemon, entry, manifest,
                           problem, read_dump, start, stop)
-from profd_harness import eventually
+from profd_harness import eventually, outcome, temp_folder
 
 # device: fault
 MISSING, SICK, BUSY, ERRORS, SHORT, JUNK, FLIP, DCMI, GOOD = range(9)
@@ -226,29 +225,29 @@ class SlowStart(FaultCase):
     """One channel of a device takes long to start, so that the others begin long after their session."""
 
     def test_timestamps_since_a_channels_start_are_right(self):
-        with tempfile.TemporaryDirectory() as folder:
-            script, starts = (os.path.join(folder, name) for name in ("script", "starts"))
-            with open(script, "w", encoding="utf-8") as out:
-                out.write("prof_drv_start 0 slow_start 1\n")  # HBM, the first of those requested
-            with daemon(devices=1, library="scripted",
-                        env={"PROFD_FAULT_SCRIPT": script, "PROFD_FAULT_STARTS": starts}) as d:
-                session = start(d, "--collector", f"hbm={HZ}", "--collector", f"llc={HZ}",
-                                "--collector", f"npu_mem={HZ}")
-                eventually(lambda: all(outcome(d.show(session["session_id"]), name, 0)["records"] > 0
-                                       for name in ("hbm", "llc", "npu_mem")))
-                done = stop(d, session)
-                facts, dump = manifest(done), read_dump(done)
-                self.assert_clean_end(d)
-            with open(starts, encoding="utf-8") as lines:
-                began = {int(line.split()[1]): [int(ns) for ns in line.split()[2:]] for line in lines}
-            to_wall = facts["session"]["start_wall_ns"] - facts["session"]["start_raw_ns"]
-            for channel, file in ((8, "llc.data"), (131, "npu_mem.data")):
-                # The first record is made one period after the driver began, which was during its call.
-                first = dump.channel(file, 0).records[0].wall - to_wall - 1e9 / HZ
-                before, after = began[channel]
-                self.assertGreater(before, facts["session"]["start_raw_ns"] + 300_000_000)
-                self.assertGreater(first, before - 1_000_000, file)
-                self.assertLess(first, after + 1_000_000, file)
+        folder = temp_folder(self)
+        script, starts = (os.path.join(folder, name) for name in ("script", "starts"))
+        with open(script, "w", encoding="utf-8") as out:
+            out.write("prof_drv_start 0 slow_start 1\n")  # HBM, the first of those requested
+        with daemon(devices=1, library="scripted",
+                    env={"PROFD_FAULT_SCRIPT": script, "PROFD_FAULT_STARTS": starts}) as d:
+            session = start(d, "--collector", f"hbm={HZ}", "--collector", f"llc={HZ}",
+                            "--collector", f"npu_mem={HZ}")
+            eventually(lambda: all(outcome(d.show(session["session_id"]), name, 0)["records"] > 0
+                                   for name in ("hbm", "llc", "npu_mem")))
+            done = stop(d, session)
+            facts, dump = manifest(done), read_dump(done)
+            self.assert_clean_end(d)
+        with open(starts, encoding="utf-8") as lines:
+            began = {int(line.split()[1]): [int(ns) for ns in line.split()[2:]] for line in lines}
+        to_wall = facts["session"]["start_wall_ns"] - facts["session"]["start_raw_ns"]
+        for channel, file in ((8, "llc.data"), (131, "npu_mem.data")):
+            # The first record is made one period after the driver began, which was during its call.
+            first = dump.channel(file, 0).records[0].wall - to_wall - 1e9 / HZ
+            before, after = began[channel]
+            self.assertGreater(before, facts["session"]["start_raw_ns"] + 300_000_000)
+            self.assertGreater(first, before - 1_000_000, file)
+            self.assertLess(first, after + 1_000_000, file)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import tempfile
 import unittest
 
 import profd_harness
-from fault_common import (LIBS, PARTIAL, REFUSED, SIM_HAL, START, FaultCase, daemon, outcome, problem, read_dump,
-                          start, stop)
+from fault_common import LIBS, PARTIAL, REFUSED, SIM_HAL, START, FaultCase, daemon, problem, read_dump, start, stop
+from profd_harness import outcome
 from text_files import write_bytes
 
 

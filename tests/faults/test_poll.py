@@ -3,8 +3,8 @@
 import time
 
 import profd_harness
-from fault_common import FaultAhead, FaultCase, daemon, outcome, read_dump, start, stop
-from profd_harness import eventually
+from fault_common import FaultAhead, FaultCase, daemon, read_dump, start, stop
+from profd_harness import eventually, outcome
 
 CODES = (-1, -2, -4, -5, -77)
 EACH = 1.0    # s of every code, ...

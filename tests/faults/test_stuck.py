@@ -5,8 +5,8 @@ import time
 
 import profd_harness
 from fault_common import (FILES, HZ, OK, PARTIAL, REFUSED, START, FaultAhead, FaultCase, daemon, entry, manifest,
-                          outcome, problem, read_dump, start, stop)
-from profd_harness import eventually
+                          problem, read_dump, start, stop)
+from profd_harness import eventually, outcome
 
 STUCK_DEVICE, GOOD = 0, 1
 

@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 
-from profd_harness import BUILD, REPO
+from profd_harness import BUILD
+from python_package import environment
 
 SCRIPT = r'''
 import ctypes, os, struct, sys, time
@@ -65,12 +66,10 @@ for line in sys.stdin:
 
 class AppProcess:
     def __init__(self, daemon, job_id):
-        environment = dict(os.environ, PROFD_ATTACH_SOCKET=os.path.join(daemon.base, "attach.sock"),
-                           LD_LIBRARY_PATH=os.pathsep.join((os.path.join(BUILD, "sim"), os.path.join(BUILD, "lib"))),
-                           PROFD_LIBRARY=os.path.join(BUILD, "lib", "libprofd.so.0"), SLURM_JOB_ID=job_id,
-                           PYTHONPATH=os.path.join(REPO, "client", "python"), PYTHONDONTWRITEBYTECODE="1")
-        self.process = subprocess.Popen([sys.executable, "-c", SCRIPT], env=environment, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        paths = os.pathsep.join((os.path.join(BUILD, "sim"), os.path.join(BUILD, "lib")))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT], env=environment(daemon, LD_LIBRARY_PATH=paths, SLURM_JOB_ID=job_id),
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.answer("ready")
 
     @property

@@ -1,6 +1,5 @@
 """What the tests of the attach socket share: a daemon, and clients and rings that go with the test."""
 
-import contextlib
 import os
 
 from attach_client import Client, Ring
@@ -10,20 +9,12 @@ from profd_harness import DaemonCase, eventually, scaled
 class AttachCase(DaemonCase):
     devices = 2
 
-    def setUp(self):
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
-
-    @property
-    def path(self):
-        return os.path.join(self.daemon.base, "attach.sock")
-
     def client(self):
-        return self.stack.enter_context(Client(self.path, timeout=scaled(30)))
+        return self.enterContext(Client(self.daemon.attach_socket, timeout=scaled(30)))
 
     def ring(self, *args, **how):
         ring = Ring(*args, **how)
-        self.stack.callback(ring.close)
+        self.addCleanup(ring.close)
         return ring
 
     def process(self):

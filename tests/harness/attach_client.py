@@ -14,6 +14,7 @@ import os
 import signal
 import socket
 import struct
+import sys
 import threading
 import time
 
@@ -29,6 +30,11 @@ DEADLINE = 30.0
 
 def raw_ns():
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
+def script(code):
+    """The command of a process that can import this module; its arguments begin with sys.argv[1]."""
+    return [sys.executable, "-c", f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})\n" + code]
 
 
 class SharedMemory:

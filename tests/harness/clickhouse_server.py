@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -39,6 +40,18 @@ def missing_server():
 
 def missing_zookeeper():
     return None if os.path.exists(ZOOKEEPER) and shutil.which("java") else "no ZooKeeper (scripts/install-deps --for test)"
+
+
+needs_engine = unittest.skipIf(missing(), missing())
+needs_server = unittest.skipIf(missing_server(), missing_server())
+needs_zookeeper = unittest.skipIf(missing_zookeeper(), missing_zookeeper())
+
+
+def started(test, folder, **how):
+    """A server until this test, or this class of tests, has ended."""
+    server = ClickHouse(os.path.join(folder, "server"), **how)
+    (test.addClassCleanup if isinstance(test, type) else test.addCleanup)(server.kill)
+    return server.start()
 
 
 USERS = f"""<yandex>
@@ -244,12 +257,3 @@ class Gate:
         self.listener.close()
         for each in self.kept:
             each.close()
-
-
-@contextlib.contextmanager
-def temporary_folder():
-    folder = tempfile.mkdtemp(prefix="profd-clickhouse-")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

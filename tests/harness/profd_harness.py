@@ -27,8 +27,10 @@ import time
 import unittest
 import urllib.request
 
+import processes
 import run_tests
 from text_files import read_text, write_text
+from toml_files import merged, scenario_text, toml
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get("PROFD_BUILD_DIR", os.path.join(REPO, "build", "dev")))
@@ -124,41 +126,6 @@ def group_id(name=TEST_GROUP):
     raise AssertionError("unreachable")
 
 
-def toml_value(value):
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return str(value)
-    return json.dumps(value)
-
-
-def toml(sections):
-    """{"section": {"key": value}}; a list of dicts is an array of tables; "" holds top-level keys."""
-    lines = [f"{key} = {toml_value(value)}" for key, value in sections.get("", {}).items()]
-    for name, body in sections.items():
-        if name == "":
-            continue
-        for table in body if isinstance(body, list) else [body]:
-            lines.append(f"[[{name}]]" if isinstance(body, list) else f"[{name}]")
-            lines += [f"{key} = {toml_value(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
-
-
-def scenario_text(chip="910B", devices=2, seed=1, faults=(), phases=None, **more):
-    """A simulator scenario (sim/README.md). "for" is a keyword: write it as "for_"."""
-    sections = {"": {"chip": chip, "devices": devices, "seed": seed, **more}}
-    if phases:
-        sections["phases"] = phases
-    if faults:
-        sections["fault"] = [{k.rstrip("_"): v for k, v in fault.items()} for fault in faults]
-    return toml(sections)
-
-
-def scenario(path, **how):
-    write_text(path, scenario_text(**how))
-    return path
-
-
 def replace_file(path, text):
     """Its readers see the old text or the new one."""
     write_text(path + ".new", text)
@@ -193,6 +160,7 @@ class Daemon:
         # Other users must reach the socket; what is below it has modes of its own.
         os.chmod(self.base, 0o755)
         self.socket = os.path.join(self.base, "s")
+        self.attach_socket = os.path.join(self.base, "attach.sock")
         self.dump_root = os.path.join(self.base, "dumps")
         self.log_path = os.path.join(self.base, "log")
         self.config_path = os.path.join(self.base, "profd.toml")
@@ -229,6 +197,13 @@ class Daemon:
         if ready:
             self.wait_ready()
         return self
+
+    def start_in_vain(self):
+        """Starts it; the code with which it ends by itself."""
+        self.start(ready=False)
+        self.exit_code = self.process.wait(scaled(60))
+        self.process = None
+        return self.exit_code
 
     def wait_ready(self):
         def ready():
@@ -301,25 +276,17 @@ class Daemon:
         except OSError as error:
             return str(error)
 
-    def proc(self, name):
-        with open(f"/proc/{self.pid}/{name}", encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def _status(self, key):
-        return int(re.search(rf"^{key}:\s+(\d+)", self.proc("status"), re.M)[1])
-
     def rss(self):
-        return self._status("VmRSS") * 1024
+        return processes.rss(self.pid)
 
     def thread_count(self):
-        return self._status("Threads")
+        return int(processes.status(self.pid, "Threads"))
 
     def fd_count(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def cpu_seconds(self):
-        fields = self.proc("stat").rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processes.cpu_seconds(self.pid)
 
     # profctl --------------------------------------------------------------------------------
 
@@ -383,13 +350,13 @@ class Daemon:
 
     # /metrics -------------------------------------------------------------------------------
 
-    def scrape_text(self, seconds=20):
-        with urllib.request.urlopen(f"http://{self.metrics_address}/metrics",
-                                    timeout=scaled(seconds)) as answer:
+    def get(self, path, **headers):
+        request = urllib.request.Request(f"http://{self.metrics_address}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=scaled(20)) as answer:
             return answer.read().decode()
 
-    def scrape(self):
-        return parse_metrics(self.scrape_text())
+    def scrape(self, **headers):
+        return parse_metrics(self.get("/metrics", **headers))
 
     def metric(self, name, **labels):
         """Sum of the samples of this name that carry these labels; None if there is none."""
@@ -404,6 +371,14 @@ class Daemon:
         raw.connect(self.socket)
         raw.settimeout(scaled(DEADLINE))
         return raw
+
+
+def outcome(session, collector, device=None):
+    """That of a collector, on this device where there may be several."""
+    for entry in session["outcomes"]:
+        if entry["collector"] == collector and device in (None, entry["device"]):
+            return entry
+    raise AssertionError(f"no outcome of {collector} on device {device}")
 
 
 class DaemonCase(unittest.TestCase):
@@ -458,21 +433,11 @@ class UsersCase(DaemonCase):
 
     @classmethod
     def make_config(cls):
-        config = super().make_config()
-        return {**config, "daemon": {"socket_group": TEST_GROUP, **config.get("daemon", {})}}
+        return merged({"daemon": {"socket_group": TEST_GROUP}}, super().make_config())
 
     @classmethod
     def ctl_as(cls, uid, *args, **how):
         return cls.daemon.ctl(*args, user=uid, groups=(cls.group,), **how)
-
-
-def python_with(*modules):
-    """The first interpreter that has these modules: ours, or Debian's own, which has the packages."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        command = [python, "-c", "import " + ", ".join(modules)]
-        if os.path.exists(python) and subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            return python
-    raise unittest.SkipTest(f"no Python with {' and '.join(modules)} (scripts/install-deps --for test)")
 
 
 def raise_file_limit():

@@ -15,6 +15,10 @@ def read_bytes(*place):
         return file.read()
 
 
+def files_below(*place):
+    return [os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(*place)) for name in names]
+
+
 def read_json(*place):
     return json.loads(read_text(*place))
 
@@ -34,6 +38,12 @@ def read_dicts(*place):
 def write_text(path, text):
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def put(folder, name, text):
+    """A file in a folder that is made where it is missing."""
+    os.makedirs(folder, exist_ok=True)
+    write_text(os.path.join(folder, name), text)
 
 
 def write_bytes(path, data):

@@ -21,6 +21,12 @@ def tls_init(folder, *more):
     return folder
 
 
+def tls_section(folder, **more):
+    """profd's [tls] with what tls_init() has made there."""
+    return {"listen": "127.0.0.1:0", "certificate": folder + "/server.crt", "key": folder + "/server.key",
+            "client_ca": folder + "/ca.crt", **more}
+
+
 def openssl(*arguments):
     done = call(OPENSSL, *arguments)
     assert done.returncode == 0, done.stderr
