@@ -77,11 +77,16 @@ class Process {
     if (Eventually([&] { return Report().state == state; })) return testing::AssertionSuccess();
     return testing::AssertionFailure() << Report().state << " " << Report().code << " " << Report().detail;
   }
-  testing::AssertionResult Begins(int32_t state) const {
+  testing::AssertionResult Begins(int32_t state, int device = 0) const {
+    CALL(Acl(), aclrtSetDevice)(device);
     Start();
     return Reaches(state);
   }
   void Stop() const { EXPECT_TRUE(collector->Stop(Collector::Milliseconds(60'000))); }
+  testing::AssertionResult StopsWithFiles() const {
+    Stop();
+    return Reaches(PROFD_COLLECT_FILES);
+  }
   static void Launch() {
     sim::acl::Kernel kernel{};
     kernel.name = "conv";
@@ -118,8 +123,7 @@ TEST_IN_CHILD(AclprofCollector, FilesAreHandedOverAndRemovedWhenTaken) {
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
   EXPECT_EQ(process.collector->files(), -1);
   Process::Launch();
-  process.Stop();
-  ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+  ASSERT_TRUE(process.StopsWithFiles());
   EXPECT_EQ(process.Report().code, 0);
   EXPECT_EQ(::fcntl(process.collector->files(), F_GETFL) & O_ACCMODE, O_RDONLY);
   EXPECT_THAT(process.Files(), testing::IsSupersetOf({"stars_soc.data.3.slice_0", "ffts_profile.data.3.slice_0",
@@ -134,7 +138,6 @@ TEST_IN_CHILD(AclprofCollector, FilesAreHandedOverAndRemovedWhenTaken) {
 
 TEST_IN_CHILD(AclprofCollector, FilesThatAreNotWantedAreRemoved) {
   const Process process;
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
   process.collector->FilesTaken();  // the daemon is gone
   process.Stop();
@@ -144,7 +147,8 @@ TEST_IN_CHILD(AclprofCollector, FilesThatAreNotWantedAreRemoved) {
 
 TEST_IN_CHILD(AclprofCollector, WaitsForTheRuntime) {
   const Process process;
-  ASSERT_TRUE(process.Begins(PROFD_COLLECT_WAITING));
+  process.Start();
+  ASSERT_TRUE(process.Reaches(PROFD_COLLECT_WAITING));
   EXPECT_FALSE(IsMapped("libmsprofiler.so"));
   EXPECT_EQ(process.Directories(), 0u);
   CALL(Process::Acl(), aclrtSetDevice)(0);
@@ -183,7 +187,6 @@ TEST(AclprofCollector, TheVendorsCodes) {
   for (const Code& expected : kCodes) {
     EXPECT_TRUE(InChild([&] {
       const Process process(expected.settings);
-      CALL(Process::Acl(), aclrtSetDevice)(0);
       ASSERT_TRUE(process.Begins(expected.state));
       EXPECT_EQ(process.Report().code, expected.code);
       EXPECT_THAT(process.Report().detail, HasSubstr(expected.detail));
@@ -196,7 +199,6 @@ TEST(AclprofCollector, TheVendorsCodes) {
 
 TEST_IN_CHILD(AclprofCollector, TriesAgainWhileBusy) {
   const Process process("aclprof.fail=aclprofInit:100002");
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_BUSY));
   CALL(Process::Msprofiler(), simMsprofilerControl)("aclprof.fail=aclprofInit:0");
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
@@ -208,13 +210,11 @@ TEST(AclprofCollector, ItsOwnDeviceAloneWhereAllCannotBeStarted) {
     EXPECT_TRUE(InChild([variable] {
       ::setenv(variable, "3", 1);
       const Process process("aclprof.unset_device_fails=1");
-      CALL(Process::Acl(), aclrtSetDevice)(3);
-      ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
+      ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON, 3));
       EXPECT_THAT(process.Report().detail, HasSubstr("device 3 only, since for all: aclprofStart: 500005"));
       EXPECT_EQ(process.Directories(), 1u);
       Process::Launch();
-      process.Stop();
-      ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+      ASSERT_TRUE(process.StopsWithFiles());
       EXPECT_THAT(process.Files(), testing::Contains("stars_soc.data.3.slice_0"));
     }));
   }
@@ -225,8 +225,7 @@ TEST(AclprofCollector, TriesAgainWhatTheDriverRefused) {
     EXPECT_TRUE(InChild([rank] {
       ::setenv("LOCAL_RANK", rank, 1);
       const Process process("aclprof.unset_device_fails=1");
-      CALL(Process::Acl(), aclrtSetDevice)(3);
-      ASSERT_TRUE(process.Begins(PROFD_COLLECT_FAILED));
+      ASSERT_TRUE(process.Begins(PROFD_COLLECT_FAILED, 3));
       EXPECT_EQ(process.Report().code, 500005);
       CALL(Process::Msprofiler(), simMsprofilerControl)("aclprof.unset_device_fails=0");
       ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
@@ -237,7 +236,6 @@ TEST(AclprofCollector, TriesAgainWhatTheDriverRefused) {
 TEST_IN_CHILD(AclprofCollector, WithoutTheLibraryItIsUnsupported) {
   const Process process;
   fs::remove_all(process.folder + "/home");
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_UNSUPPORTED));
   EXPECT_THAT(process.Report().detail, HasSubstr("libmsprofiler.so"));
   process.Stop();
@@ -246,21 +244,17 @@ TEST_IN_CHILD(AclprofCollector, WithoutTheLibraryItIsUnsupported) {
 
 TEST_IN_CHILD(AclprofCollector, AnOlderVersionHasNoLimit) {
   const Process process("", PROFD_SIM_MSPROFILER_OLD_FILE);
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_PARTIAL));
   EXPECT_THAT(process.Report().detail, HasSubstr("storage_limit"));
   Process::Launch();
-  process.Stop();
-  ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+  ASSERT_TRUE(process.StopsWithFiles());
 }
 
 TEST_IN_CHILD(AclprofCollector, AFullDiskHandsOverWhatThereIs) {
   const Process process("aclprof.disk_bytes=4000");
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
   Process::Launch();
-  process.Stop();
-  ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+  ASSERT_TRUE(process.StopsWithFiles());
   EXPECT_EQ(process.Report().code, 500005);
   EXPECT_THAT(process.Report().detail, HasSubstr("aclprofStop: 500005: some files may be missing"));
   EXPECT_FALSE(process.Files().empty());
@@ -269,7 +263,6 @@ TEST_IN_CHILD(AclprofCollector, AFullDiskHandsOverWhatThereIs) {
 TEST_IN_CHILD(AclprofCollector, WithoutSpaceItReportsWhatToDo) {
   const Process process;
   ::setenv("PROFD_COLLECT_DIR", "/nowhere", 1);
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_FAILED));
   EXPECT_THAT(process.Report().detail, HasSubstr("PROFD_COLLECT_DIR"));
 }
@@ -285,40 +278,39 @@ TEST_IN_CHILD(AclprofCollector, AnotherProfilerIsSeenBeforeItBegins) {
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
 }
 
-TEST_IN_CHILD(AclprofCollector, MsptisSubscriptionKeepsItBusy) {
-  const Process process;
-  CALL(Process::Acl(), aclrtSetDevice)(0);
+// What it returns ends the subscription.
+auto BecomeClientOfMspti() {
   const std::string folder = PROFD_SIM_ASCENDCL;
   ::setenv("ASCEND_HOME_PATH", folder.substr(0, folder.rfind('/')).c_str(), 1);
-  const Library mspti(PROFD_SIM_MSPTI);
+  static const Library mspti(PROFD_SIM_MSPTI);
   sim::mspti::Subscriber* subscriber = nullptr;
   EXPECT_EQ(CALL(mspti, msptiSubscribe)(&subscriber, nullptr, nullptr), 0);
   EXPECT_EQ(CALL(mspti, msptiActivityEnable)(sim::mspti::kKernel), 0);
+  return [subscriber] { EXPECT_EQ(CALL(mspti, msptiUnsubscribe)(subscriber), 0); };
+}
+
+TEST_IN_CHILD(AclprofCollector, MsptisSubscriptionKeepsItBusy) {
+  const Process process;
+  CALL(Process::Acl(), aclrtSetDevice)(0);
+  const auto end_client = BecomeClientOfMspti();
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_BUSY));
-  EXPECT_EQ(CALL(mspti, msptiUnsubscribe)(subscriber), 0);
+  end_client();
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
 }
 
 TEST_IN_CHILD(AclprofCollector, AClientOfMsptiThatComesLaterIsReported) {
   const Process process;
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
-  const std::string folder = PROFD_SIM_ASCENDCL;
-  ::setenv("ASCEND_HOME_PATH", folder.substr(0, folder.rfind('/')).c_str(), 1);
-  const Library mspti(PROFD_SIM_MSPTI);
-  sim::mspti::Subscriber* subscriber = nullptr;
-  EXPECT_EQ(CALL(mspti, msptiSubscribe)(&subscriber, nullptr, nullptr), 0);
-  EXPECT_EQ(CALL(mspti, msptiActivityEnable)(sim::mspti::kKernel), 0);
+  const auto end_client = BecomeClientOfMspti();
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_PARTIAL));
   EXPECT_THAT(process.Report().detail, HasSubstr("client of MSPTI"));
-  process.Stop();
-  ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+  ASSERT_TRUE(process.StopsWithFiles());
   EXPECT_THAT(process.Report().detail, HasSubstr("client of MSPTI"));
   process.collector->FilesTaken();
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_OFF));
   EXPECT_TRUE(Eventually([&] { return process.Start() == 0; }));
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_BUSY)) << "it is still there";
-  EXPECT_EQ(CALL(mspti, msptiUnsubscribe)(subscriber), 0);
+  end_client();
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
   EXPECT_STREQ(process.Report().detail, "");
 }
@@ -330,8 +322,7 @@ TEST_IN_CHILD(AclprofCollector, ItsOwnCommandsAreNotTakenForOthers) {
     ASSERT_TRUE(Eventually([&] { return process.Start() == 0; }));
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_ON));
     CALL(Process::Acl(), aclrtSetDevice)(i + 1);  // is started on the application's thread
-    process.Stop();
-    ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+    ASSERT_TRUE(process.StopsWithFiles());
     process.collector->FilesTaken();
     ASSERT_TRUE(process.Reaches(PROFD_COLLECT_OFF));
   }
@@ -339,7 +330,6 @@ TEST_IN_CHILD(AclprofCollector, ItsOwnCommandsAreNotTakenForOthers) {
 
 TEST_IN_CHILD(AclprofCollector, StopDoesNotWaitLongerThanItMay) {
   const Process process("aclprof.stop_ms=60000");
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
   EXPECT_FALSE(process.collector->Stop(Collector::Milliseconds(0)));
   ASSERT_TRUE(process.Reaches(PROFD_COLLECT_STOPPING));
@@ -349,7 +339,6 @@ TEST_IN_CHILD(AclprofCollector, StopDoesNotWaitLongerThanItMay) {
 
 TEST_IN_CHILD(AclprofCollector, AForkedChildLeavesItAlone) {
   const Process process;
-  CALL(Process::Acl(), aclrtSetDevice)(0);
   ASSERT_TRUE(process.Begins(PROFD_COLLECT_ON));
   EXPECT_TRUE(InChild([&] {
     EXPECT_EQ(process.Start(), ECHILD);
@@ -358,8 +347,7 @@ TEST_IN_CHILD(AclprofCollector, AForkedChildLeavesItAlone) {
     EXPECT_EQ(process.Report().state, PROFD_COLLECT_OFF);
   }));
   EXPECT_EQ(process.Directories(), 1u);
-  process.Stop();
-  ASSERT_TRUE(process.Reaches(PROFD_COLLECT_FILES));
+  ASSERT_TRUE(process.StopsWithFiles());
 }
 
 TEST(AclprofCollector, TheEndOfTheProcessWaitsForTheCopy) {
@@ -367,7 +355,6 @@ TEST(AclprofCollector, TheEndOfTheProcessWaitsForTheCopy) {
   const sim::ChildResult result = sim::RunChild([] {
     static Process* const process = new Process;  // still reachable at the exit
     std::fprintf(stderr, "%s", process->folder.c_str());
-    CALL(Process::Acl(), aclrtSetDevice)(0);
     ASSERT_TRUE(process->Begins(PROFD_COLLECT_ON));
     std::thread([] {
       Eventually([] { return process->Report().state == PROFD_COLLECT_FILES; });

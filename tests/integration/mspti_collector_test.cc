@@ -306,7 +306,6 @@ TEST_IN_CHILD(MsptiCollector, ADeadHandOverThreadIsHarmless) {
   EXPECT_TRUE(job.Kernels(200));
 }
 
-// A framework marks on the host, and on a stream in a domain, as HCCL does.
 TEST_IN_CHILD(MsptiCollector, AKernelThatEndsBeforeItBeginsIsCounted) {
   Job job;
   ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
