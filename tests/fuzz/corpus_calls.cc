@@ -1,6 +1,5 @@
 // Seeds of what comes over sockets: calls of profd.v1, answers of daemons, kubelets, runtimes and
 // libdcmi, certificates.
-#include <google/protobuf/text_format.h>
 #include <openssl/x509.h>
 
 #include "cri/runtime/v1/runtime.pb.h"
@@ -24,18 +23,10 @@ uint8_t MethodNumber(const std::string& name) {
   return 0;
 }
 
-template <class Message>
-Message Of(const std::string& text) {
-  Message message;
-  FUZZ_EXPECT(google::protobuf::TextFormat::ParseFromString(text, &message));
-  return message;
-}
-
 std::string Call(const std::string& method, const std::string& request = "", uint8_t flags = 0) {
   const uint8_t number = MethodNumber(method);
   const auto message = NewMessage(*Methods()[number]->input_type());
-  FUZZ_EXPECT(google::protobuf::TextFormat::ParseFromString(request, message.get()));
-  return Raw(number, flags) + WithLength(message->SerializeAsString());
+  return Raw(number, flags) + WithLength(MessageBytes(request, *message));
 }
 std::string Packet(const attach::ToDaemon& packet, uint8_t flags = 0) {
   return Raw(kAttachCall, flags) + WithLength(attach::Encode(packet));
@@ -110,21 +101,19 @@ void WriteOtherCalls(Corpus& corpus) {
 }
 
 void WriteKube(Corpus& corpus) {
-  const auto pods = Of<::v1::ListPodResourcesResponse>(R"(
+  const std::string pods = MessageBytes<::v1::ListPodResourcesResponse>(R"(
       pod_resources { name: 'trainer-0' namespace: 'ml' containers { name: 'main' devices {
           resource_name: 'huawei.com/Ascend910' device_ids: 'Ascend910-0' device_ids: '\x1b[2J' } } })");
-  const auto containers = Of<::runtime::v1::ListContainersResponse>(
+  const std::string containers = MessageBytes<::runtime::v1::ListContainersResponse>(
       "containers { id: '" + std::string(64, 'a') + "' pod_sandbox_id: 's' metadata { name: 'main' } }");
-  const auto sandboxes = Of<::runtime::v1::ListPodSandboxResponse>(
+  const std::string sandboxes = MessageBytes<::runtime::v1::ListPodSandboxResponse>(
       "items { id: 's' metadata { name: 'trainer-0' namespace: 'ml' } }");
-  corpus.Write("kube_answers", "one_pod",
-               WithLength(pods.SerializeAsString()) + WithLength(containers.SerializeAsString()) +
-                   sandboxes.SerializeAsString());
+  corpus.Write("kube_answers", "one_pod", WithLength(pods) + WithLength(containers) + sandboxes);
 }
 
 template <class Message>
 std::string Answer(uint8_t which, const std::string& text) {
-  return Raw(which) + WithLength(Of<Message>(text).SerializeAsString());
+  return Raw(which) + WithLength(MessageBytes<Message>(text));
 }
 
 constexpr char kNode[] = R"(

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <iterator>
+#include <map>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -25,55 +26,38 @@ std::string Header(size_t decoder, uint8_t flags) {
 
 // Lines of files no driver channel has; by the decoder's base name.
 std::string TextOf(std::string_view base) {
+  const std::string head = "TimeStamp:5000000001\nIndex:0\nDataLen:";
   if (base.ends_with("-CpuUsage.data")) {
-    return "TimeStamp:5000000001\nIndex:0\nDataLen:96\n42 (train) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 "
-           "20 "
-           "0 1 0 5 0 0 0\nProcessName:train\ncpu  1 2 3 4 5 6 7 8 9 10\n\n\n";
+    return head + "96\n42 (train) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 5 0 0 0\nProcessName:train\n"
+                  "cpu  1 2 3 4 5 6 7 8 9 10\n\n\n";
   }
-  if (base.ends_with("-Memory.data")) {
-    return "TimeStamp:5000000001\nIndex:0\nDataLen:40\n50 20 3 1 0 30 0\nProcessName:train\n\n\n";
-  }
+  if (base.ends_with("-Memory.data")) return head + "40\n50 20 3 1 0 30 0\nProcessName:train\n\n\n";
   if (base.find("CpuUsage") != base.npos || base.find("sys_cpu") != base.npos) {
-    return "TimeStamp:5000000001\nIndex:0\nDataLen:62\ncpu  1 2 3 4 5 6 7 8 9 10\n"
-           "cpu0 1 2 3 4 5 6 7 8 9 10\n\n\n";
+    return head + "62\ncpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n\n\n";
   }
-  if (base.find("em") != base.npos && base != "host_mem.data") {
-    return "TimeStamp:5000000001\nIndex:0\nDataLen:60\nMemTotal: 100 kB\nMemFree: 50 kB\nBuffers: "
-           "1 "
-           "kB\nCached: 2 kB\nShmem: 3 kB\nHugePages_Total: 4\n\n\n";
-  }
-  if (base == "host_mem.data") return "5000000001 10 20 3 4 0 6 0\n5020000001 10 22 3 4 0 6 0\n";
-  if (base == "host_network.data") {
-    return "time 5000000001\neth0: 100 1 0 0 0 0 0 0 200 2 0 0 0 0 0 0\ntime 5020000001\neth0: 900 "
-           "1 0 "
-           "0 0 0 0 0 800 2 0 0 0 0 0 0\n";
-  }
-  if (base == "host_cpu.data") {
-    return "time 5000000001\n100.0 200.0\n42 (a) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 5 0 0 0 "
-           "0 0 0 0 "
-           "0 0 0 0 0 0 0 0 0 17 3 0 0 0 0\n";
-  }
-  if (base == "host_disk.data") {
-    return "12:00:00 42 be/4 root 1.5 K/s 2.5 M/s 0.00 % 3.00 % train\nstart_time 5000000001\n";
-  }
-  if (base == "netdev_stats.data") {
-    return "5000000001 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n5100000001 2 3 4 5 6 7 8 9 10 11 12 13 "
-           "14 15 "
-           "16\n";
-  }
-  if (base == "samples.tsv") {
-    return "time_ns\tmetric\tdevice\tlabels\tvalue\n5000000001\tatlas_npu_power_watts\t0\ta=b\t70."
-           "5\n";
-  }
-  if (base == "marks.tsv") {
-    return "time_ns\tpid\trank\tthread\tkind\tname\tvalue\n5000000001\t42\t0\t42\tpush\tload\t0\n"
-           "5000000500\t42\t0\t42\tpop\t\t0\n5000000900\t42\t0\t42\tstep_begin\t\t7\n"
-           "5000001900\t42\t0\t42\tstep_end\t\t7\n";
-  }
-  if (base == "stacks.tsv") {
-    return "time_ns\tpid\trank\tthread\tkind\tframe\tcaller\tname\n5000000001\t42\t0\t42\tframe\t1\t0\ta.py:f:1\n"
-           "5000000001\t42\t0\t42\tframe\t2\t1\ta.py:g:2\n5000000002\t42\t0\t42\tstack\t2\t0\t\n"
-           "5000000500\t42\t0\t42\tstack\t1\t0\t\n";
+  static const std::map<std::string_view, const char*> kTexts = {
+      {"host_mem.data", "5000000001 10 20 3 4 0 6 0\n5020000001 10 22 3 4 0 6 0\n"},
+      {"host_network.data",
+       "time 5000000001\neth0: 100 1 0 0 0 0 0 0 200 2 0 0 0 0 0 0\n"
+       "time 5020000001\neth0: 900 1 0 0 0 0 0 0 800 2 0 0 0 0 0 0\n"},
+      {"host_cpu.data",
+       "time 5000000001\n100.0 200.0\n"
+       "42 (a) S 1 1 1 0 -1 0 0 0 0 0 10 5 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0 0 0\n"},
+      {"host_disk.data", "12:00:00 42 be/4 root 1.5 K/s 2.5 M/s 0.00 % 3.00 % train\nstart_time 5000000001\n"},
+      {"netdev_stats.data",
+       "5000000001 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n5100000001 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"},
+      {"samples.tsv", "time_ns\tmetric\tdevice\tlabels\tvalue\n5000000001\tatlas_npu_power_watts\t0\ta=b\t70.5\n"},
+      {"marks.tsv",
+       "time_ns\tpid\trank\tthread\tkind\tname\tvalue\n5000000001\t42\t0\t42\tpush\tload\t0\n"
+       "5000000500\t42\t0\t42\tpop\t\t0\n5000000900\t42\t0\t42\tstep_begin\t\t7\n"
+       "5000001900\t42\t0\t42\tstep_end\t\t7\n"},
+      {"stacks.tsv",
+       "time_ns\tpid\trank\tthread\tkind\tframe\tcaller\tname\n5000000001\t42\t0\t42\tframe\t1\t0\ta.py:f:1\n"
+       "5000000001\t42\t0\t42\tframe\t2\t1\ta.py:g:2\n5000000002\t42\t0\t42\tstack\t2\t0\t\n"
+       "5000000500\t42\t0\t42\tstack\t1\t0\t\n"}};
+  if (const auto found = kTexts.find(base); found != kTexts.end()) return found->second;
+  if (base.find("em") != base.npos) {
+    return head + "60\nMemTotal: 100 kB\nMemFree: 50 kB\nBuffers: 1 kB\nCached: 2 kB\nShmem: 3 kB\nHugePages_Total: 4\n\n\n";
   }
   return {};
 }

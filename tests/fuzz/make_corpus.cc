@@ -16,6 +16,7 @@ namespace profd {
 using fuzz::Capture;
 using fuzz::Corpus;
 using fuzz::InPieces;
+using fuzz::MessageBytes;
 using fuzz::Raw;
 using fuzz::WithLength;
 
@@ -51,53 +52,26 @@ void WriteChannels(Corpus& corpus, const std::string& suffix, const char* scenar
 }
 
 void WriteSessionSpecs(Corpus& corpus) {
-  v1::SessionSpec spec;
-  spec.mutable_target()->set_job_id("job-4711");
-  spec.mutable_target()->set_rank(3);
-  spec.mutable_options()->set_sys_hardware_mem_freq(50);
-  spec.mutable_options()->set_sys_io_sampling_freq(100);
-  spec.mutable_options()->set_sys_interconnection_freq(50);
-  spec.mutable_options()->set_dvpp_freq(50);
-  spec.mutable_options()->set_llc_profiling("write");
-  spec.mutable_options()->set_host_sys("cpu,mem");
-  spec.mutable_options()->set_host_sys_usage("cpu");
-  spec.mutable_options()->set_host_sys_usage_freq(50);
-  spec.mutable_target()->add_pids(1);
-  spec.mutable_schedule()->set_duration_ms(30'000);
-  spec.mutable_options()->set_storage_limit("200MB");
-  corpus.Write("session_plan", "options", spec.SerializeAsString());
-  v1::SessionSpec named;
-  named.set_label("one rank");
-  named.mutable_target()->add_devices(0);
-  named.mutable_target()->add_devices(2);
-  for (const char* name : {"hccs", "host_cpu", "npu_state"}) {
-    v1::CollectorRequest* collector = named.add_collectors();
-    collector->set_name(name);
-    collector->set_hz(10);
-  }
-  named.set_require_all(true);
-  named.set_no_dump(true);
-  named.mutable_schedule()->set_end_with_pid(4);
-  corpus.Write("session_plan", "named", named.SerializeAsString());
-  v1::SessionSpec wrong;
-  wrong.mutable_target()->set_job_id("no spaces");
-  wrong.mutable_target()->add_devices(9);
-  wrong.mutable_options()->set_sys_hardware_mem_freq(1000);
-  wrong.mutable_options()->set_storage_limit("10MB");
-  wrong.add_collectors()->set_name("gpu");
-  corpus.Write("session_plan", "wrong", wrong.SerializeAsString());
-  v1::SessionSpec forms;
-  forms.set_options_json(R"({"training_trace":"on","task_trace":"l0","sys_io_sampling_freq":"80",)"
-                         R"("host_sys_usage":"cpu,mem","storage_limit":"500MB","l2":"on"})");
-  (*forms.mutable_acl_switches())["ACL_PROF_AICPU"] = "on";
-  (*forms.mutable_acl_switches())["aiCoreMetricsType"] = "2";
-  forms.mutable_options()->set_dvpp_freq(7);
-  forms.set_best_effort(true);
-  corpus.Write("session_plan", "forms", forms.SerializeAsString());
-  v1::SessionSpec application;
-  application.set_options_json(R"({"msproftx":"on","aic_metrics":"L2Cache"})");
-  application.mutable_target()->set_rank(1);
-  corpus.Write("session_plan", "application", application.SerializeAsString());
+  auto write = [&corpus](const char* name, const char* text) {
+    corpus.Write("session_plan", name, MessageBytes<v1::SessionSpec>(text));
+  };
+  write("options", R"(
+      target { job_id: 'job-4711' rank: 3 pids: 1 } schedule { duration_ms: 30000 }
+      options { sys_hardware_mem_freq: 50 sys_io_sampling_freq: 100 sys_interconnection_freq: 50 dvpp_freq: 50
+                llc_profiling: 'write' host_sys: 'cpu,mem' host_sys_usage: 'cpu' host_sys_usage_freq: 50
+                storage_limit: '200MB' })");
+  write("named", R"(
+      label: 'one rank' target { devices: [0, 2] } require_all: true no_dump: true schedule { end_with_pid: 4 }
+      collectors [{ name: 'hccs' hz: 10 }, { name: 'host_cpu' hz: 10 }, { name: 'npu_state' hz: 10 }])");
+  write("wrong", R"(
+      target { job_id: 'no spaces' devices: 9 } collectors { name: 'gpu' }
+      options { sys_hardware_mem_freq: 1000 storage_limit: '10MB' })");
+  write("forms", R"(
+      options_json: '{"training_trace":"on","task_trace":"l0","sys_io_sampling_freq":"80",'
+                    '"host_sys_usage":"cpu,mem","storage_limit":"500MB","l2":"on"}'
+      acl_switches { key: 'ACL_PROF_AICPU' value: 'on' } acl_switches { key: 'aiCoreMetricsType' value: '2' }
+      options { dvpp_freq: 7 } best_effort: true)");
+  write("application", R"(options_json: '{"msproftx":"on","aic_metrics":"L2Cache"}' target { rank: 1 })");
 }
 
 // options_fuzz.cc says what the first byte means.
@@ -127,24 +101,12 @@ void WriteOptions(Corpus& corpus) {
 }
 
 void WriteFetch(Corpus& corpus) {
-  std::string stream;
-  v1::DumpChunk chunk;
-  chunk.set_dump_name("PROF_000001_20250101120000000_ABCDEFGHIJKLMNOP");
-  chunk.set_total_bytes(9);
-  chunk.set_path("device_0/data/hbm.data.0.slice_0");
-  chunk.set_data("12345");
-  stream += WithLength(chunk.SerializeAsString());
-  chunk.Clear();
-  chunk.set_data("67");
-  chunk.set_last(true);
-  stream += WithLength(chunk.SerializeAsString());
-  chunk.set_path("host/info.json");
-  chunk.set_data("{}");
-  stream += WithLength(chunk.SerializeAsString());
-  corpus.Write("client_fetch", "two_files", stream);
-  chunk.set_dump_name("PROF_000001_20250101120000000_ABCDEFGHIJKLMNOP");
-  chunk.set_path("../escape");
-  corpus.Write("client_fetch", "escape", WithLength(chunk.SerializeAsString()));
+  auto chunk = [](const std::string& text) { return WithLength(MessageBytes<v1::DumpChunk>(text)); };
+  const std::string name = "dump_name: 'PROF_000001_20250101120000000_ABCDEFGHIJKLMNOP' ";
+  corpus.Write("client_fetch", "two_files",
+               chunk(name + "total_bytes: 9 path: 'device_0/data/hbm.data.0.slice_0' data: '12345'") +
+                   chunk("data: '67' last: true") + chunk("path: 'host/info.json' data: '{}' last: true"));
+  corpus.Write("client_fetch", "escape", chunk(name + "path: '../escape' data: '{}' last: true"));
 }
 
 void WriteManifests(Corpus& corpus) {

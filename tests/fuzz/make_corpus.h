@@ -1,6 +1,8 @@
 // What the writers of seeds share.
 #pragma once
 
+#include <google/protobuf/text_format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +11,7 @@
 
 #include "driver/abi/channels.h"
 #include "sim/engine_test_support.h"
+#include "tests/fuzz/fuzz_input.h"
 
 namespace profd::fuzz {
 
@@ -33,6 +36,16 @@ std::string Raw(Values... values) {
 
 inline std::string WithLength(std::string_view piece) {
   return Raw(static_cast<uint16_t>(piece.size())).append(piece);
+}
+
+inline std::string MessageBytes(const std::string& text, google::protobuf::Message& message) {
+  FUZZ_EXPECT(google::protobuf::TextFormat::ParseFromString(text, &message));
+  return message.SerializeAsString();
+}
+template <class Message>
+std::string MessageBytes(const std::string& text) {
+  Message message;
+  return MessageBytes(text, message);
 }
 
 // In reads of odd sizes, as a driver gives them.
