@@ -306,7 +306,7 @@ TEST_F(AttachTest, TheFirstCallAttaches) {
 
 TEST_F(AttachTest, TheFirstCallsOfSeveralThreadsWaitUntilItIsInitialised) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  for (int process = 0; process < 60; ++process) {
+  for (int process = 0; process < 20; ++process) {
     EXPECT_EXIT(
         {
           new FakeDaemon(path_);  // leaked: the process ends while it runs

@@ -268,7 +268,7 @@ TEST_IN_CHILD(MsptiCollector, ASilentLibraryIsNoticed) {
 
 // The stand-in ends a process whose request takes long, and one that calls it from a callback.
 TEST_IN_CHILD(MsptiCollector, RequestsAreQuickAndNeverDeclined) {
-  sim::mspti::Settings("mspti.request_limit_ms=1000;mspti.rate=200000;mspti.rate_threads=4");
+  sim::mspti::Settings("mspti.request_limit_ms=10000;mspti.rate=200000;mspti.rate_threads=4");
   Job job;
   ASSERT_TRUE(job.Is(PROFD_COLLECT_ON));
   ASSERT_TRUE(Eventually([&] {
