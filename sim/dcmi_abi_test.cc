@@ -186,6 +186,8 @@ TEST(Dcmi, AgreesWithTheHalChannels) {
     n = hal.read(3, 4, buffer, sizeof buffer);
     if (n > 0) nic_text.append(buffer, static_cast<size_t>(n));
   }
+  // Where more than the buffer takes was there, the last line is cut.
+  for (std::string* text : {&hccs_text, &nic_text}) text->resize(text->rfind('\n') + 1);
   const uint64_t hccs_after = flit_bytes(), net_after = octets();
   const std::vector<std::string> hccs = Lines(hccs_text);
   uint64_t last = 0;
