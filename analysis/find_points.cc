@@ -57,7 +57,7 @@ void AddParts(const exporting::StepParts& parts, Rank* rank, Step* step) {
 // There was communication, but not which operations: where backward ends before them is not known then.
 bool HidesCommunication(const Rank& rank) {
   if (!rank.collectives.empty() || rank.bp_point != kNoText) return false;
-  return rank.longest_communication_ns > 0 || !rank.overlap[static_cast<size_t>(OverlapKind::kCommunication)].empty() ||
+  return rank.longest_communication_ns > 0 || !rank.overlap[OverlapKind::kCommunication].empty() ||
          std::ranges::any_of(rank.shares, [](const auto& each) { return each.second.communication > 0; });
 }
 

@@ -62,7 +62,7 @@ TEST(FindPoints, WithoutCommunicationBackwardEndsWithTheLastOperator) {
 TEST(FindPoints, NoEndOfBackwardWhereOperationsOfCommunicationAreMissing) {
   const auto with_time = [](Rank* rank, int which) {
     if (which == 0) rank->longest_communication_ns = 1;
-    if (which == 1) rank->overlap[static_cast<size_t>(OverlapKind::kCommunication)].push_back({kFirstNs + 1000, kFirstNs + 3000});
+    if (which == 1) rank->overlap[OverlapKind::kCommunication].push_back({kFirstNs + 1000, kFirstNs + 3000});
     if (which == 2) rank->shares[1].communication = 0.002;
   };
   for (const int which : {0, 1, 2}) {

@@ -97,8 +97,8 @@ TEST_F(AdviseTest, ARankOfWhichOnlyCommunicationIsKnownDoesNotDifferInComputing)
   unknown->shares.clear();
   unknown->executions.clear();
   unknown->steps.push_back({1, 0, 100'000'000, {}, {}, {}});
-  unknown->overlap[static_cast<size_t>(exporting::operators::OverlapKind::kCommunication)] = {{0, 30'000'000}};
-  unknown->overlap[static_cast<size_t>(exporting::operators::OverlapKind::kNotOverlapped)] = {{0, 30'000'000}};
+  unknown->overlap[OverlapKind::kCommunication] = {{0, 30'000'000}};
+  unknown->overlap[OverlapKind::kNotOverlapped] = {{0, 30'000'000}};
   AddTransfer(unknown, "SDMA", 100, 5);
   const Json found = Find("slow_rank");
   ASSERT_FALSE(found.is_null());

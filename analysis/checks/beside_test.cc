@@ -137,7 +137,7 @@ TEST_F(ChecksBeside, GapsAtTheBorderOfADatabase) {
   const auto gaps = [this](const Intervals& free, std::string_view group) {
     Rank rank;
     rank.span = Interval{0, 10 * kStepNs};
-    rank.overlap[static_cast<size_t>(OverlapKind::kFree)] = free;
+    rank.overlap[OverlapKind::kFree] = free;
     rank.slices.push_back({1, 2, rank.Text("aclrtLaunchKernel"), rank.LaneOf(group, "Thread 1")});
     const auto finding = CheckConjecturedGc(Input(rank));
     return finding ? finding->rows.size() : 0;

@@ -203,7 +203,7 @@ std::array<KindTime, kComputingKinds> ComputingKindsOf(const Rank& rank) {
 }
 
 double UncoveredWaitMs(const Rank& rank) {
-  const Intervals& uncovered = rank.overlap[static_cast<size_t>(OverlapKind::kNotOverlapped)];
+  const Intervals& uncovered = rank.overlap[OverlapKind::kNotOverlapped];
   struct Waiting {
     double all_ns = 0;
     double part_ns = 0;  // of it, what lies in uncovered communication and waits for others
@@ -222,7 +222,7 @@ double UncoveredWaitMs(const Rank& rank) {
 }
 
 double FreeCopiesMs(const Rank& rank) {
-  const Intervals& free = rank.overlap[static_cast<size_t>(OverlapKind::kFree)];
+  const Intervals& free = rank.overlap[OverlapKind::kFree];
   std::set<int32_t> streams;
   for (const Execution& each : rank.executions) streams.insert(each.lane);
   double ns = 0;

@@ -55,7 +55,7 @@ std::optional<Finding> CheckConjecturedGc(const CheckInput& input) {
   const CallsInGaps in_gaps(calls);
   const double gap_us = input.limits.At("conjectured_gc", "gap_us");
   std::vector<Interval> found;
-  for (const Interval& free : rank.overlap[static_cast<size_t>(OverlapKind::kFree)]) {
+  for (const Interval& free : rank.overlap[OverlapKind::kFree]) {
     const double us = static_cast<double>(free.end_ns - free.start_ns) / 1000;
     // Where the span is that of all tasks, what lies before the first operator and behind the last one is no gap.
     const bool at_border = rank.span && (free.start_ns <= rank.span->start_ns || free.end_ns >= rank.span->end_ns);

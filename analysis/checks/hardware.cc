@@ -7,11 +7,6 @@
 #include "analysis/checks/counters.h"
 
 namespace profd::analysis {
-namespace {
-
-const Intervals& PartOf(const Rank& rank, OverlapKind kind) { return rank.overlap[static_cast<size_t>(kind)]; }
-
-}  // namespace
 
 std::optional<Finding> CheckThrottle(const CheckInput& input) {
   constexpr auto kWatched = std::to_array<Watched>({{"throttle_reason", "", "share"}});
@@ -29,7 +24,7 @@ std::optional<Finding> CheckThrottle(const CheckInput& input) {
 
 std::optional<Finding> CheckHbm(const CheckInput& input) {
   constexpr auto kWatched = std::to_array<Watched>({{"hbm_bandwidth_utilization_ratio", "", "utilization"}});
-  const Intervals& computing = PartOf(input.rank, OverlapKind::kComputing);
+  const Intervals& computing = input.rank.overlap[OverlapKind::kComputing];
   if (computing.empty()) return std::nullopt;
   const std::vector<SeriesMean> seen = SeriesOverLimit(input, "hardware_hbm", kWatched, computing);
   if (seen.empty()) return std::nullopt;

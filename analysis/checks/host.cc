@@ -12,7 +12,7 @@ namespace {
 
 std::optional<Finding> Waiting(const CheckInput& input, std::string_view check, std::string_view resource, Text name, std::vector<TranslatedText> advice) {
   const std::array<Watched, 1> watched = {{{"atlas_host_pressure_waiting_seconds_total", resource, "waiting"}}};
-  const Intervals& free = input.rank.overlap[static_cast<size_t>(OverlapKind::kFree)];
+  const Intervals& free = input.rank.overlap[OverlapKind::kFree];
   if (free.empty()) return std::nullopt;
   const std::vector<SeriesMean> seen = SeriesOverLimit(input, check, watched, free);
   if (seen.empty()) return std::nullopt;
@@ -34,7 +34,7 @@ std::optional<Finding> Waiting(const CheckInput& input, std::string_view check, 
 
 // What disks did in the free time: written are checkpoints and dumps, read are data.
 void AddDisks(const CheckInput& input, Finding* finding) {
-  const Intervals& free = input.rank.overlap[static_cast<size_t>(OverlapKind::kFree)];
+  const Intervals& free = input.rank.overlap[OverlapKind::kFree];
   double written = 0;
   double read = 0;
   for (const auto& series : input.rank.hardware) {

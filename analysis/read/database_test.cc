@@ -123,7 +123,7 @@ TEST_F(DatabaseTest, AnalysedOperationsAreCommunicationOfTheRank) {
   const Overlap& overlap = Read().overlap;
   const auto times = [&overlap](OverlapKind kind) {
     std::vector<std::pair<int64_t, int64_t>> found;
-    for (const Interval& each : overlap[static_cast<size_t>(kind)]) found.emplace_back(each.start_ns, each.end_ns);
+    for (const Interval& each : overlap[kind]) found.emplace_back(each.start_ns, each.end_ns);
     return found;
   };
   using Times = std::vector<std::pair<int64_t, int64_t>>;

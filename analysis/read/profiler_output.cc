@@ -301,7 +301,7 @@ void AddOverlap(Rank* rank) {
   }
   // Communication alone does not show the rest of a step.
   if (computing.empty() && (communication.empty() || !rank->shares.empty())) return;
-  Intervals& free = rank->overlap[static_cast<size_t>(OverlapKind::kFree)];
+  Intervals& free = rank->overlap[OverlapKind::kFree];
   Intervals recorded = std::move(free);
   rank->overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), {});
   if (!recorded.empty()) free = std::move(recorded);

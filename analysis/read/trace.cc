@@ -309,8 +309,8 @@ class TraceReader {
   void JoinDevices() {
     if (overlap_of_.size() < 2) return;
     const std::optional<Interval> all = exporting::operators::ExtentOf(rank_.overlap);
-    Intervals computing = std::move(rank_.overlap[static_cast<size_t>(OverlapKind::kComputing)]);
-    Intervals communication = std::move(rank_.overlap[static_cast<size_t>(OverlapKind::kCommunication)]);
+    Intervals computing = std::move(rank_.overlap[OverlapKind::kComputing]);
+    Intervals communication = std::move(rank_.overlap[OverlapKind::kCommunication]);
     rank_.overlap = exporting::operators::MakeOverlap(std::move(computing), std::move(communication), all);
   }
 

@@ -83,7 +83,7 @@ TEST(CompareTest, WhatWasComputedIsNotKnownFromADumpOfCommunication) {
   of_communication.collectives.emplace_back();
   of_communication.shares[1] = {};
   EXPECT_FALSE(KnowsComputing(of_communication));
-  of_communication.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kComputing)] = {{0, 1}};
+  of_communication.overlap[OverlapKind::kComputing] = {{0, 1}};
   EXPECT_TRUE(KnowsComputing(of_communication));
 }
 

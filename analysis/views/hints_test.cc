@@ -13,8 +13,6 @@ using exporting::operators::OverlapKind;
 
 constexpr int64_t kMs = 1'000'000;
 
-Intervals& IntervalsOf(Rank& rank, OverlapKind kind) { return rank.overlap[static_cast<size_t>(kind)]; }
-
 class HintsTest : public testing::Test {
  protected:
   // Computes the first `busy_ms` of 100 ms.
@@ -22,7 +20,7 @@ class HintsTest : public testing::Test {
     auto rank = std::make_unique<Rank>();
     rank->rank = number;
     rank->span = Interval{0, 100 * kMs};
-    IntervalsOf(*rank, OverlapKind::kComputing).push_back({0, busy_ms * kMs});
+    rank->overlap[OverlapKind::kComputing].push_back({0, busy_ms * kMs});
     run_.ranks.push_back(std::move(rank));
     return *run_.ranks.back();
   }
@@ -34,7 +32,7 @@ class HintsTest : public testing::Test {
     step.end_ns = 20 * kMs;
     step.fp_ns = 4 * kMs;
     rank.steps.push_back(step);
-    IntervalsOf(rank, OverlapKind::kCommunication).push_back({0, communication_ms * kMs});
+    rank.overlap[OverlapKind::kCommunication].push_back({0, communication_ms * kMs});
     return rank;
   }
 
@@ -102,7 +100,7 @@ TEST_F(HintsTest, WhereARankHasNoStepsAllOfItIsCompared) {
   for (const bool marked : {true, false}) {
     Rank& rank = AddRank(marked ? 0 : 1, 0);
     rank.span = Interval{0, 200 * kMs};
-    IntervalsOf(rank, OverlapKind::kComputing) = {{0, 95 * kMs}, {100 * kMs, 195 * kMs}};
+    rank.overlap[OverlapKind::kComputing] = {{0, 95 * kMs}, {100 * kMs, 195 * kMs}};
     for (int64_t number = 0; marked && number < 2; ++number) {
       Step& step = rank.steps.emplace_back();
       step.number = number;
@@ -118,13 +116,13 @@ TEST_F(HintsTest, RanksAreComparedByAStep) {
   for (const int64_t steps : {2, 1}) {
     Rank& rank = AddRank(static_cast<int>(steps), 0);
     rank.span = Interval{0, steps * 100 * kMs};
-    IntervalsOf(rank, OverlapKind::kComputing).clear();
+    rank.overlap[OverlapKind::kComputing].clear();
     for (int64_t number = 0; number < steps; ++number) {
       Step& step = rank.steps.emplace_back();
       step.number = number;
       step.start_ns = number * 100 * kMs;
       step.end_ns = step.start_ns + 100 * kMs;
-      IntervalsOf(rank, OverlapKind::kComputing).push_back({step.start_ns, step.start_ns + 95 * kMs});
+      rank.overlap[OverlapKind::kComputing].push_back({step.start_ns, step.start_ns + 95 * kMs});
     }
   }
   EXPECT_THAT(Get(), Not(Contains(HasSubstr("The ranks differ"))));

@@ -77,17 +77,17 @@ double MsWithin(const Intervals& intervals, const Interval& span) {
 }
 
 std::map<int64_t, Shares> StepSharesOf(const Rank& rank) {
-  const auto of = [&rank](OverlapKind kind) -> const Intervals& { return rank.overlap[static_cast<size_t>(kind)]; };
+  const Overlap& of = rank.overlap;
   std::map<int64_t, Shares> shares = rank.shares;
   // What another tool's table has stays as it is.
   if (rank.source != "dump" && !shares.empty()) return shares;
-  if (of(OverlapKind::kComputing).empty() && of(OverlapKind::kCommunication).empty()) return shares;
+  if (of[OverlapKind::kComputing].empty() && of[OverlapKind::kCommunication].empty()) return shares;
   for (const Step& step : rank.steps) {
     Shares one = shares[step.number];
     const Interval span{step.start_ns, step.end_ns};
-    one.computing = MsWithin(of(OverlapKind::kComputing), span);
-    one.communication = MsWithin(of(OverlapKind::kCommunication), span);
-    one.uncovered = MsWithin(of(OverlapKind::kNotOverlapped), span);
+    one.computing = MsWithin(of[OverlapKind::kComputing], span);
+    one.communication = MsWithin(of[OverlapKind::kCommunication], span);
+    one.uncovered = MsWithin(of[OverlapKind::kNotOverlapped], span);
     one.free = std::max(0.0, Ms(step.end_ns - step.start_ns) - one.computing - one.uncovered);
     if (one.computing > 0 || one.communication > 0) {
       shares[step.number] = one;
@@ -102,7 +102,7 @@ bool KnowsComputing(const Rank& rank) {
   const bool of_table = rank.source != "dump" && !rank.shares.empty() && !rank.shares_of_intervals;
   const bool of_sums = rank.sums && (rank.sums->executions > 0 || rank.sums->overall.computing > 0);
   const bool any = !rank.executions.empty() || of_table || of_sums || rank.details_left_out ||
-                   !rank.overlap[static_cast<size_t>(exporting::operators::OverlapKind::kComputing)].empty();
+                   !rank.overlap[OverlapKind::kComputing].empty();
   return any || rank.collectives.empty();
 }
 
@@ -250,7 +250,7 @@ Json StepAverageView(const Rank& rank) {
 }
 
 double CommunicationInIntervalMs(const Rank& rank) {
-  const auto& communication = rank.overlap[static_cast<size_t>(OverlapKind::kCommunication)];
+  const auto& communication = rank.overlap[OverlapKind::kCommunication];
   Mean mean;
   for (const Step& step : WholeSteps(rank)) {
     if (step.fp_ns) mean.Add(MsWithin(communication, {step.start_ns, *step.fp_ns}));

@@ -86,12 +86,12 @@ std::optional<Overall> OverallOf(const Rank& rank) {
     for (const auto& [step, shares] : rank.shares) all.Add(shares);
     return Overall{all.whole(), all};
   }
-  const auto of = [&](OverlapKind kind) { return MsWithin(rank.overlap[static_cast<size_t>(kind)], *span); };
+  const auto of = [&](OverlapKind kind) { return MsWithin(rank.overlap[kind], *span); };
   int64_t total_ns = span->end_ns - span->start_ns;
   if (rank.recorded && !rank.span) {  // of recordings one after another the time between them is not free, but not known
     total_ns = 0;
     for (const OverlapKind kind : {OverlapKind::kComputing, OverlapKind::kNotOverlapped, OverlapKind::kFree}) {
-      for (const Interval& each : rank.overlap[static_cast<size_t>(kind)]) total_ns += each.end_ns - each.start_ns;
+      for (const Interval& each : rank.overlap[kind]) total_ns += each.end_ns - each.start_ns;
     }
   }
   const double total = Ms(total_ns);

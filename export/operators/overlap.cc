@@ -85,17 +85,16 @@ std::string_view OverlapName(OverlapKind kind) {
 
 Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<Interval> tasks) {
   Overlap made;
-  const auto of = [&made](OverlapKind kind) -> Intervals& { return made[static_cast<size_t>(kind)]; };
-  of(OverlapKind::kComputing) = Union(std::move(computing));
-  of(OverlapKind::kCommunication) = Union(std::move(communication));
-  const Intervals& computed = of(OverlapKind::kComputing);
-  const Intervals& communicated = of(OverlapKind::kCommunication);
-  of(OverlapKind::kNotOverlapped) = Without(communicated, computed);
+  made[OverlapKind::kComputing] = Union(std::move(computing));
+  made[OverlapKind::kCommunication] = Union(std::move(communication));
+  const Intervals& computed = made[OverlapKind::kComputing];
+  const Intervals& communicated = made[OverlapKind::kCommunication];
+  made[OverlapKind::kNotOverlapped] = Without(communicated, computed);
   const Intervals busy = Joined(computed, communicated);
   if (!busy.empty()) {  // by start, and none reaches beyond the next one
     Widen(&tasks, {busy.front().start_ns, busy.back().end_ns});
   }
-  if (tasks && tasks->end_ns > tasks->start_ns) of(OverlapKind::kFree) = Without({*tasks}, busy);
+  if (tasks && tasks->end_ns > tasks->start_ns) made[OverlapKind::kFree] = Without({*tasks}, busy);
   for (Intervals& each : made) {
     std::erase_if(each, [](const Interval& interval) { return interval.end_ns <= interval.start_ns; });
   }
@@ -103,10 +102,10 @@ Overlap MakeOverlap(Intervals computing, Intervals communication, std::optional<
 }
 
 Overlap Merged(const Overlap& a, const Overlap& b) {
-  const auto both = [&](OverlapKind kind) { return Joined(a[static_cast<size_t>(kind)], b[static_cast<size_t>(kind)]); };
+  const auto both = [&](OverlapKind kind) { return Joined(a[kind], b[kind]); };
   Overlap made = MakeOverlap(both(OverlapKind::kComputing), both(OverlapKind::kCommunication), std::nullopt);
-  const Intervals busy = Joined(made[static_cast<size_t>(OverlapKind::kComputing)], made[static_cast<size_t>(OverlapKind::kCommunication)]);
-  made[static_cast<size_t>(OverlapKind::kFree)] = Without(both(OverlapKind::kFree), busy);
+  const Intervals busy = Joined(made[OverlapKind::kComputing], made[OverlapKind::kCommunication]);
+  made[OverlapKind::kFree] = Without(both(OverlapKind::kFree), busy);
   return made;
 }
 

@@ -27,7 +27,11 @@ enum class OverlapKind : uint8_t { kComputing, kCommunication, kNotOverlapped, k
 inline constexpr size_t kOverlapKinds = 4;
 std::string_view OverlapName(OverlapKind kind);  // "Computing", ...
 
-using Overlap = std::array<Intervals, kOverlapKinds>;  // by kind
+struct Overlap : std::array<Intervals, kOverlapKinds> {
+  using array::operator[];
+  Intervals& operator[](OverlapKind kind) { return (*this)[static_cast<size_t>(kind)]; }
+  const Intervals& operator[](OverlapKind kind) const { return (*this)[static_cast<size_t>(kind)]; }
+};
 
 // `computing` and `communication`: in any order. `tasks`: from the first start to the last end of the tasks that are
 // no kernels; they and both others bound what is free.
