@@ -56,39 +56,17 @@ void Queue(std::string_view bytes, std::deque<Message>* out) {
 void TakeAnswer(uint8_t which, std::string_view bytes, FakeDaemon* daemon) {
   v1::Session session;
   switch (which % 11) {
-    case 0:
-      Parse(bytes, &daemon->node);
-      break;
-    case 1:
-      Parse(bytes, &daemon->jobs);
-      break;
-    case 2:
-      Parse(bytes, &daemon->options);
-      break;
-    case 3:
-      Parse(bytes, &daemon->checked);
-      break;
-    case 4:
-      Parse(bytes, &daemon->dumps);
-      break;
-    case 5:
-      Parse(bytes, &daemon->pinned);
-      break;
-    case 6:
-      if (Parse(bytes, &session)) daemon->sessions[kId] = session;
-      break;
-    case 7:
-      Queue(bytes, &daemon->watch);
-      break;
-    case 8:
-      Queue(bytes, &daemon->samples);
-      break;
-    case 9:
-      Parse(bytes, &daemon->stacks);
-      break;
-    default:
-      daemon->error = {static_cast<StatusCode>(bytes.size() % 16 + 1), std::string(bytes)};
-      break;
+    case 0: Parse(bytes, &daemon->node); break;
+    case 1: Parse(bytes, &daemon->jobs); break;
+    case 2: Parse(bytes, &daemon->options); break;
+    case 3: Parse(bytes, &daemon->checked); break;
+    case 4: Parse(bytes, &daemon->dumps); break;
+    case 5: Parse(bytes, &daemon->pinned); break;
+    case 6: if (Parse(bytes, &session)) daemon->sessions[kId] = session; break;
+    case 7: Queue(bytes, &daemon->watch); break;
+    case 8: Queue(bytes, &daemon->samples); break;
+    case 9: Parse(bytes, &daemon->stacks); break;
+    default: daemon->error = {static_cast<StatusCode>(bytes.size() % 16 + 1), std::string(bytes)}; break;
   }
 }
 

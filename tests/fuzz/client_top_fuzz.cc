@@ -40,24 +40,12 @@ class Show {
     v1::ListSessionsResponse sessions;
     v1::SampleChunk chunk;
     switch (what % 7) {
-      case 0:
-        if (Parse(bytes, &node)) model_.SetNode(node);
-        break;
-      case 1:
-        if (Parse(bytes, &jobs)) model_.SetJobs(std::move(jobs));
-        break;
-      case 2:
-        if (Parse(bytes, &sessions)) model_.SetSessions(std::move(sessions));
-        break;
-      case 3:
-        if (Parse(bytes, &chunk)) model_.Take(chunk, now_ns_);
-        break;
-      case 4:
-        for (char c : bytes) Press(c);
-        break;
-      case 5:
-        model_.Lose(std::string(bytes), now_ns_ + 1);
-        break;
+      case 0: if (Parse(bytes, &node)) model_.SetNode(node); break;
+      case 1: if (Parse(bytes, &jobs)) model_.SetJobs(std::move(jobs)); break;
+      case 2: if (Parse(bytes, &sessions)) model_.SetSessions(std::move(sessions)); break;
+      case 3: if (Parse(bytes, &chunk)) model_.Take(chunk, now_ns_); break;
+      case 4: for (char c : bytes) Press(c); break;
+      case 5: model_.Lose(std::string(bytes), now_ns_ + 1); break;
       default:
         now_ns_ += 1'000'000'000;
         model_.Roll(now_ns_);

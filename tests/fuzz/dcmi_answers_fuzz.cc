@@ -97,26 +97,14 @@ DcmiLibrary Library(bool v2) {
   f.dcmi_version = f.v2_dcmi_version = f.driver_version = f.v2_driver_version = Version;
   f.card_list = CardList;
   f.v2_device_list = DeviceListV2;
-  f.error_codes.v1 = [](int, int, int* n, unsigned* list, unsigned capacity) {
-    return ErrorCodes(n, list, capacity);
-  };
-  f.error_codes.v2 = [](int, int* n, unsigned* list, unsigned capacity) {
-    return ErrorCodes(n, list, capacity);
-  };
-  f.current_faults.v1 = [](int, int, abi::DcmiEvent* list, int capacity, int* n) {
-    return Faults(list, capacity, n);
-  };
-  f.current_faults.v2 = [](int, abi::DcmiEvent* list, int capacity, int* n) {
-    return Faults(list, capacity, n);
-  };
+  f.error_codes.v1 = [](int, int, int* n, unsigned* list, unsigned capacity) { return ErrorCodes(n, list, capacity); };
+  f.error_codes.v2 = [](int, int* n, unsigned* list, unsigned capacity) { return ErrorCodes(n, list, capacity); };
+  f.current_faults.v1 = [](int, int, abi::DcmiEvent* list, int capacity, int* n) { return Faults(list, capacity, n); };
+  f.current_faults.v2 = [](int, abi::DcmiEvent* list, int capacity, int* n) { return Faults(list, capacity, n); };
   f.processes.v1 = [](int, int, abi::DcmiProcMemInfo* list, int* n) { return Processes(list, n); };
   f.processes.v2 = [](int, abi::DcmiProcMemInfo* list, int* n) { return Processes(list, n); };
-  f.device_info.v1 = [](int, int, int, unsigned, void* out, unsigned* size) {
-    return DeviceInfo(out, size);
-  };
-  f.device_info.v2 = [](int, int, unsigned, void* out, unsigned* size) {
-    return DeviceInfo(out, size);
-  };
+  f.device_info.v1 = [](int, int, int, unsigned, void* out, unsigned* size) { return DeviceInfo(out, size); };
+  f.device_info.v2 = [](int, int, unsigned, void* out, unsigned* size) { return DeviceInfo(out, size); };
   f.init = f.v2_init = [] { return 0; };
   if (v2) f.init = nullptr;
   return library;

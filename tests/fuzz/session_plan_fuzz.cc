@@ -123,17 +123,9 @@ void fuzz::Run(Input input) {
   peer.uid = 1000;
   v1::SessionSpec request;
   if (!request.ParseFromArray(input.rest().data(), static_cast<int>(input.rest().size()))) return;
-  const PlanContext context{config,
-                            devices,
-                            Collectors(),
-                            peer,
-                            processes,
-                            node_devices,
-                            Probe,
-                            uint64_t{1} << 34,
-                            kNoDevices,
-                            request.target().rank() % 3 == 0,
-                            request.target().rank() % 2 != 0};
+  const PlanContext context{config, devices, Collectors(), peer, processes, node_devices, Probe,
+                            uint64_t{1} << 34, kNoDevices,
+                            request.target().rank() % 3 == 0, request.target().rank() % 2 != 0};
   CheckSpec(request, context);
   Result<SessionPlan> plan = PlanSession(request, context);
   if (plan.ok()) {
