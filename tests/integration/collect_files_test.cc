@@ -59,6 +59,11 @@ class CollectFilesTest : public LibprofdTest {
       if ((found.session_id == id && found.state == state) || HasFailure()) return found;
     }
   }
+  static CollectorReport Begins(FakeDaemon& daemon, const std::string& id, CollectState state,
+                                CollectProvider provider = CollectProvider::kAclprof) {
+    daemon.Send(Requesting(id, provider));
+    return Reaches(daemon, id, state);
+  }
   size_t Directories() const {
     size_t count = 0;
     for (const auto& entry : fs::directory_iterator(folder_.path())) count += entry.is_directory() ? 1 : 0;
@@ -78,8 +83,7 @@ TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Requesting("s", CollectProvider::kAclprof));
-    const CollectorReport on = Reaches(daemon, "s", CollectState::kOn);
+    const CollectorReport on = Begins(daemon, "s", CollectState::kOn);
     EXPECT_EQ(on.provider, attach::CollectProvider::kAclprof);
     EXPECT_FALSE(on.has_ring);
     EXPECT_EQ(daemon.RingCount(), 1u) << "of marks";
@@ -96,8 +100,7 @@ TEST_F(CollectFilesTest, ASessionsFilesAreHandedOverWhenItEnds) {
     daemon.Send(FilesTaken{"another", 0, ""});
     daemon.Send(FilesTaken{"s", 0, ""});
     EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
-    daemon.Send(Requesting("t", CollectProvider::kAclprof));
-    Reaches(daemon, "t", CollectState::kOn);
+    Begins(daemon, "t", CollectState::kOn);
     const size_t reports = daemon.Count<CollectorReport>();
     for (size_t n = 0, count = 0; n < reports; ++n) {
       const CollectorReport report = daemon.Expect<CollectorReport>(n);
@@ -112,17 +115,13 @@ TEST_F(CollectFilesTest, NeverBothAtOnce) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Requesting("live", CollectProvider::kMspti));
-    Reaches(daemon, "live", CollectState::kOn);
-    daemon.Send(Requesting("first", CollectProvider::kAclprof));
-    EXPECT_THAT(Reaches(daemon, "first", CollectState::kBusy).detail, HasSubstr("mspti"));
+    Begins(daemon, "live", CollectState::kOn, CollectProvider::kMspti);
+    EXPECT_THAT(Begins(daemon, "first", CollectState::kBusy).detail, HasSubstr("mspti"));
     daemon.Send(Ended("live"));
     Reaches(daemon, "live", CollectState::kOff);
     Reaches(daemon, "first", CollectState::kOn);
-    daemon.Send(Requesting("second", CollectProvider::kAclprof));
-    EXPECT_THAT(Reaches(daemon, "second", CollectState::kBusy).detail, HasSubstr("session first"));
-    daemon.Send(Requesting("live again", CollectProvider::kMspti));
-    EXPECT_THAT(Reaches(daemon, "live again", CollectState::kBusy).detail, HasSubstr("aclprof"));
+    EXPECT_THAT(Begins(daemon, "second", CollectState::kBusy).detail, HasSubstr("session first"));
+    EXPECT_THAT(Begins(daemon, "live again", CollectState::kBusy, CollectProvider::kMspti).detail, HasSubstr("aclprof"));
     daemon.Send(Ended("first"));
     Reaches(daemon, "first", CollectState::kFiles);
     Reaches(daemon, "second", CollectState::kOn);
@@ -136,8 +135,7 @@ TEST_F(CollectFilesTest, ASessionThatOnlyWaitedHasNoFiles) {
   EXPECT_TRUE(InChild([this] {
     FakeDaemon daemon(path_);
     Attach();
-    daemon.Send(Requesting("s", CollectProvider::kAclprof));
-    Reaches(daemon, "s", CollectState::kWaiting);
+    Begins(daemon, "s", CollectState::kWaiting);
     daemon.Send(Ended("s"));
     EXPECT_FALSE(Reaches(daemon, "s", CollectState::kOff).has_files);
   }));
@@ -149,10 +147,8 @@ TEST_F(CollectFilesTest, TheEnvironmentChooses) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Requesting("m", CollectProvider::kMspti));
-    EXPECT_EQ(Reaches(daemon, "m", CollectState::kOff).detail, "PROFD_COLLECT=aclprof");
-    daemon.Send(Requesting("a", CollectProvider::kAuto));
-    EXPECT_EQ(Reaches(daemon, "a", CollectState::kOn).provider, attach::CollectProvider::kAclprof);
+    EXPECT_EQ(Begins(daemon, "m", CollectState::kOff, CollectProvider::kMspti).detail, "PROFD_COLLECT=aclprof");
+    EXPECT_EQ(Begins(daemon, "a", CollectState::kOn, CollectProvider::kAuto).provider, attach::CollectProvider::kAclprof);
   }));
 }
 
@@ -162,8 +158,7 @@ TEST_F(CollectFilesTest, TheApplicationMayForbidIt) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Requesting("s", CollectProvider::kAclprof));
-    EXPECT_THAT(Reaches(daemon, "s", CollectState::kOff).detail, HasSubstr("profd_collect_allow"));
+    EXPECT_THAT(Begins(daemon, "s", CollectState::kOff).detail, HasSubstr("profd_collect_allow"));
     profd_collect_allow(PROFD_ALLOW_ALL);
     Reaches(daemon, "s", CollectState::kOn);
   }));
@@ -174,8 +169,7 @@ TEST_F(CollectFilesTest, WithoutItsDaemonNothingIsKept) {
     FakeDaemon daemon(path_);
     Attach();
     SetDevice();
-    daemon.Send(Requesting("s", CollectProvider::kAclprof));
-    Reaches(daemon, "s", CollectState::kOn);
+    Begins(daemon, "s", CollectState::kOn);
     EXPECT_EQ(Directories(), 1u);
     daemon.DropConnections();
     EXPECT_TRUE(Eventually([this] { return Directories() == 0; }));
@@ -187,8 +181,7 @@ TEST_F(CollectFilesTest, ShutdownHandsTheFilesOver) {
     FakeDaemon daemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon.Send(Requesting("s", CollectProvider::kAclprof));
-    Reaches(daemon, "s", CollectState::kOn);
+    Begins(daemon, "s", CollectState::kOn);
     profd_shutdown();
     Reaches(daemon, "s", CollectState::kFiles);
     daemon.Expect<attach::Bye>();
@@ -201,8 +194,7 @@ TEST_F(CollectFilesTest, AProcessThatEndsHandsThemOverFirst) {
     auto* const daemon = new FakeDaemon(path_, TakeFiles);
     Attach();
     SetDevice();
-    daemon->Send(Requesting("s", CollectProvider::kAclprof));
-    Reaches(*daemon, "s", CollectState::kOn);
+    Begins(*daemon, "s", CollectState::kOn);
     std::exit(HasFailure() ? 1 : 0);
   });
   EXPECT_EQ(result.exit_code, 0) << result.output;
