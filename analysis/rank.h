@@ -182,6 +182,7 @@ struct Transport {
   uint64_t large_packets = 0;
   double large_ratio = 0;               // of packets
   std::vector<PacketSize> sizes = {};   // as recorded
+  void Add(const Transport& part) { size_mb += part.size_mb; time_ms += part.time_ms; }  // size and time alone
 };
 
 // Of a message: the two ranks are not known.
@@ -462,8 +463,7 @@ struct Rank {
   std::map<std::string, std::string> facts;        // of the recording: session, job, versions
   std::vector<Loss> losses;
   std::optional<Sums> sums;
-  // Of the device; 0: not known.
-  int cube_cores = 0;
+  int cube_cores = 0;  // of the device, as what follows; 0: not known
   int vector_cores = 0;
   double core_mhz = 0;  // nominal
 

@@ -32,11 +32,7 @@ struct Slow {
 // the median of those that move at least half as much as most do. Smaller amounts are slower by nature.
 void FindSlowRanks(const CheckInput& input, const std::vector<LinkRow>& rows, size_t transport, std::vector<Slow>* slow) {
   std::map<const Rank*, Transport> sums;
-  for (const LinkRow& row : rows) {
-    Transport& sum = sums[row.rank];
-    sum.size_mb += row.sums[transport].size_mb;
-    sum.time_ms += row.sums[transport].time_ms;
-  }
+  for (const LinkRow& row : rows) sums[row.rank].Add(row.sums[transport]);
   std::erase_if(sums, [](const auto& each) { return each.second.time_ms <= 0; });
   if (sums.size() < 2) return;
   std::vector<double> sizes, speeds;

@@ -131,9 +131,7 @@ Transport SumOf(const Rank& rank, std::string_view transport) {
   Transport sum{.name = std::string(transport)};
   for (const Collective& each : rank.collectives) {
     for (const Transport& part : each.transports) {
-      if (part.name != transport) continue;
-      sum.size_mb += part.size_mb;
-      sum.time_ms += part.time_ms;
+      if (part.name == transport) sum.Add(part);
     }
   }
   return sum;

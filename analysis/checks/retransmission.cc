@@ -4,29 +4,6 @@
 #include "analysis/views/views.h"
 
 namespace profd::analysis {
-namespace {
-
-struct RdmaOf {
-  const Rank* rank = nullptr;
-  double size_mb = 0;
-  double time_ms = 0;
-};
-
-std::vector<RdmaOf> RdmaOn(const Cluster& cluster, const ClusterOp& op) {
-  std::vector<RdmaOf> all;
-  for (const OnRank& each : op.ranks) {
-    RdmaOf& made = all.emplace_back();
-    made.rank = &cluster.At(each.rank);
-    for (const Transport& part : each.op->transports) {
-      if (part.name != "RDMA") continue;
-      made.size_mb += part.size_mb;
-      made.time_ms += part.time_ms;
-    }
-  }
-  return all;
-}
-
-}  // namespace
 
 std::optional<Finding> CheckRetransmission(const CheckInput& input) {
   if (input.run.ranks.size() < 2) return std::nullopt;
@@ -36,11 +13,16 @@ std::optional<Finding> CheckRetransmission(const CheckInput& input) {
     // Where it was short on one rank, the others were only waiting for that one.
     const double shortest = std::ranges::min(op.ranks, {}, [](const OnRank& each) { return each.op->elapse_ms; }).op->elapse_ms;
     if (shortest < limit) continue;
-    for (const RdmaOf& each : RdmaOn(*input.cluster, op)) {
-      if (each.time_ms <= limit) continue;
-      finding.cost_ms = std::max(finding.cost_ms.value_or(0), each.time_ms);
-      finding.rows.push_back({input.cluster->groups()[op.group].name, op.name, OrNull(each.rank->rank), each.size_mb, each.time_ms, each.size_mb / each.time_ms,
-                              StepOrNull(op.step), HostOf(*each.rank)});
+    for (const OnRank& each : op.ranks) {
+      Transport rdma;
+      for (const Transport& part : each.op->transports) {
+        if (part.name == "RDMA") rdma.Add(part);
+      }
+      if (rdma.time_ms <= limit) continue;
+      finding.cost_ms = std::max(finding.cost_ms.value_or(0), rdma.time_ms);
+      const Rank& rank = input.cluster->At(each.rank);
+      finding.rows.push_back({input.cluster->groups()[op.group].name, op.name, OrNull(rank.rank), rdma.size_mb, rdma.time_ms, SpeedOf(rdma),
+                              StepOrNull(op.step), HostOf(rank)});
     }
   }
   if (finding.rows.empty()) return std::nullopt;

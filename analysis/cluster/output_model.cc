@@ -14,8 +14,7 @@ namespace {
 void AddTransport(const Transport& part, Collective* total) {
   auto sum = std::ranges::find(total->transports, part.name, &Transport::name);
   if (sum == total->transports.end()) sum = total->transports.insert(sum, Transport{.name = part.name});
-  sum->size_mb += part.size_mb;
-  sum->time_ms += part.time_ms;
+  sum->Add(part);
   for (const PacketSize& size : part.sizes) {
     const auto same = std::ranges::find(sum->sizes, size.mb, &PacketSize::mb);
     if (same == sum->sizes.end()) {

@@ -52,8 +52,7 @@ Json CommunicationView(const Rank& rank) {
     for (const Transport& transport : each.transports) {
       Transport& to = sum.transports[transport.name];
       to.name = transport.name;
-      to.size_mb += transport.size_mb;
-      to.time_ms += transport.time_ms;
+      to.Add(transport);
       to.packets += transport.packets;
       to.large_packets += transport.large_packets;
     }

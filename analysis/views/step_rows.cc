@@ -37,9 +37,7 @@ void AddLinkRows(const Rank& rank, size_t number, bool in_all, LinkRows* by_step
     of.rank = &rank;
     for (const Transport& part : each.transports) {
       for (size_t i = 0; i < kLinkTransports.size(); ++i) {
-        if (part.name != kLinkTransports[i]) continue;
-        of.sums[i].size_mb += part.size_mb;
-        of.sums[i].time_ms += part.time_ms;
+        if (part.name == kLinkTransports[i]) of.sums[i].Add(part);
       }
     }
   }
