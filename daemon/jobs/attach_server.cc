@@ -72,7 +72,7 @@ Result<std::unique_ptr<AttachServer>> AttachServer::Listen(const AttachServerOpt
 }
 
 void AttachServer::Start() {
-  strand_.Post([this] { listener_->Start(strand_, [this](UniqueFd fd) { Admit(std::move(fd)); }); });
+  strand_.Post([this] { listener_->Start(strand_, [this](UniqueFd fd, const sockaddr_storage&) { Admit(std::move(fd)); }); });
 }
 
 AttachServer::~AttachServer() { Stop(); }

@@ -4,9 +4,12 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <functional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/strand.h"
 
 namespace profd {
 
@@ -29,5 +32,29 @@ bool AcceptSome(int listener, Take take) {
   }
   return true;
 }
+
+// Does so on a strand while it lives, with a pause where no descriptor is left.
+class AcceptLoop {
+ public:
+  using Take = std::function<void(UniqueFd, const sockaddr_storage& from)>;
+
+  AcceptLoop(Strand& strand, int listener, Take take)
+      : listener_(listener), take_(std::move(take)), incoming_(strand, listener), again_(strand) {
+    Next();
+  }
+
+ private:
+  void Next() {
+    incoming_.WhenReadable([this] {
+      if (AcceptSome(listener_, take_)) return Next();
+      again_.After(200 * kNsPerMs, [this] { Next(); });
+    });
+  }
+
+  const int listener_;
+  const Take take_;
+  FdWatch incoming_;
+  Timer again_;
+};
 
 }  // namespace profd

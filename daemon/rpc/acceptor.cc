@@ -141,7 +141,7 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Listen(const AcceptorOptions& option
 void Acceptor::Start() {
   impl_->strand.Post([raw = impl_.get()] {
     raw->quiet.emplace(raw->strand);
-    raw->listener->Start(raw->strand, [raw](UniqueFd fd) {
+    raw->listener->Start(raw->strand, [raw](UniqueFd fd, const sockaddr_storage&) {
       if (!raw->Admit(std::move(fd))) raw->rejected.fetch_add(1, std::memory_order_relaxed);
       raw->WaitForQuiet();
     });

@@ -136,8 +136,7 @@ struct TlsServer::Impl {
   std::atomic<int64_t> expires_s{0};
 
   // The strand's own, once it serves.
-  std::optional<FdWatch> incoming;
-  std::optional<Timer> again;
+  std::optional<AcceptLoop> incoming;
   std::optional<Timer> watch;
   std::string timestamp;       // of the files in use, or those that were refused last
   std::string seen_timestamp;  // at the last look
@@ -154,7 +153,6 @@ struct TlsServer::Impl {
 
   // Serves new connections with this from now on; nothing is changed where it fails.
   Status Adopt(TlsMaterial fresh);
-  void Accept();
   bool Admit(UniqueFd fd, const std::string& from);
   void Watch();
   void Sweep();
@@ -202,16 +200,6 @@ bool TlsServer::Impl::Admit(UniqueFd fd, const std::string& from) {
   MutexLock lock(mutex);
   connections = open.size();
   return true;
-}
-
-void TlsServer::Impl::Accept() {
-  incoming->WhenReadable([this] {
-    const auto take = [this](UniqueFd fd, const sockaddr_storage& from) {
-      if (!Admit(std::move(fd), AddressText(from, false))) rejected.fetch_add(1, std::memory_order_relaxed);
-    };
-    if (AcceptSome(listener.get(), take)) return Accept();
-    again->After(kPauseMs * kNsPerMs, [this] { Accept(); });
-  });
 }
 
 void TlsServer::Impl::Watch() {
@@ -318,10 +306,10 @@ Result<std::unique_ptr<TlsServer>> TlsServer::Listen(rpc::Context& context,
 
 void TlsServer::Start() {
   impl_->strand.Post([raw = impl_.get()] {
-    raw->incoming.emplace(raw->strand, raw->listener.get());
-    raw->again.emplace(raw->strand);
+    raw->incoming.emplace(raw->strand, raw->listener.get(), [raw](UniqueFd fd, const sockaddr_storage& from) {
+      if (!raw->Admit(std::move(fd), AddressText(from, false))) raw->rejected.fetch_add(1, std::memory_order_relaxed);
+    });
     raw->watch.emplace(raw->strand);
-    raw->Accept();
     raw->Watch();
   });
 }

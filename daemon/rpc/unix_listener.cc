@@ -14,17 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/rpc/accept.h"
 
 namespace profd {
 namespace {
 
 constexpr int kBacklog = 128;
-// Before it is tried again, when there was no descriptor for a connection.
-constexpr int64_t kOutOfDescriptorsNs = kNsPerSecond;
 constexpr size_t kMaxGroups = 256;
 
 Result<sockaddr_un> AddressOf(const std::string& path) {
@@ -131,31 +127,17 @@ std::optional<UnixListener::FileId> UnixListener::FileAt(const std::string& path
   return FileId{info.st_dev, info.st_ino};
 }
 
-void UnixListener::Start(Strand& strand, std::function<void(UniqueFd)> take) {
+void UnixListener::Start(Strand& strand, AcceptLoop::Take take) {
   strand_ = &strand;
   take_ = std::move(take);
-  again_.emplace(strand);
-  Watch();
-}
-
-void UnixListener::Watch() {
-  incoming_.emplace(*strand_, fd_.get());
-  Accept();
-}
-
-void UnixListener::Accept() {
-  incoming_->WhenReadable([this] {
-    if (AcceptSome(fd_.get(), [this](UniqueFd fd, const sockaddr_storage&) { take_(std::move(fd)); })) return Accept();
-    again_->After(kOutOfDescriptorsNs, [this] { Accept(); });
-  });
+  loop_.emplace(strand, fd_.get(), take_);
 }
 
 void UnixListener::CheckPath() {
-  if (!incoming_ || !lost()) return;
-  incoming_.reset();
+  if (!loop_ || !lost()) return;
+  loop_.reset();
   BindAgain();
-  again_->Cancel();
-  Watch();
+  loop_.emplace(*strand_, fd_.get(), take_);
 }
 
 void UnixListener::BindAgain() {
@@ -174,8 +156,7 @@ void UnixListener::BindAgain() {
 }
 
 void UnixListener::Close() {
-  incoming_.reset();
-  again_.reset();
+  loop_.reset();
   fd_.Reset();
   if (!lost()) ::unlink(options_.path.c_str());
 }

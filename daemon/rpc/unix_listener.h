@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "base/strand.h"
+#include "daemon/rpc/accept.h"
 #include "daemon/session/peer.h"
 
 namespace profd {
@@ -34,8 +34,8 @@ class UnixListener {
   // `name`: as the log calls it. Connections wait until Start.
   static Result<std::unique_ptr<UnixListener>> Listen(std::string name, UnixListenerOptions options, std::string* warning);
 
-  // Both on the strand. `take` gets every connection.
-  void Start(Strand& strand, std::function<void(UniqueFd)> take);
+  // Both on the strand.
+  void Start(Strand& strand, AcceptLoop::Take take);
   // Listens again where the file was removed or replaced, and logs how that ended, failures once; connections stay. Nothing
   // before Start.
   void CheckPath();
@@ -53,8 +53,6 @@ class UnixListener {
       : name_(std::move(name)), options_(std::move(options)), fd_(std::move(fd)), bound_(FileAt(options_.path)) {}
   bool lost() const { return FileAt(options_.path) != bound_; }
   void BindAgain();
-  void Watch();
-  void Accept();
 
   std::string name_;
   UnixListenerOptions options_;
@@ -63,9 +61,8 @@ class UnixListener {
   std::string failure_;  // as logged last
   // On the strand.
   Strand* strand_ = nullptr;
-  std::function<void(UniqueFd)> take_;
-  std::optional<FdWatch> incoming_;
-  std::optional<Timer> again_;
+  AcceptLoop::Take take_;
+  std::optional<AcceptLoop> loop_;
 };
 
 // Nothing for an empty or unknown name.
