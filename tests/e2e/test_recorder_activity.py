@@ -7,7 +7,7 @@ import signal
 
 import activity_files
 from attach_client import raw_ns
-from profd_harness import ALICE, UsersCase, eventually, main, scaled
+from profd_harness import ALICE, UsersCase, eventually, main, outcome, scaled
 from test_activity import CLOCK_NS, ActivityCase
 
 
@@ -82,7 +82,7 @@ class Recorded(RecordedCase):
                          {pid: rank for rank, pid in ranks.items()})
         for process in manifest["session"]["processes"]:
             self.assertEqual(process["collector"]["provider"], "mspti")
-        self.assertEqual(self.outcome(done, "activity_kernel")["records"], len(kernels))
+        self.assertEqual(outcome(done, "activity_kernel")["records"], len(kernels))
         self.assertEqual(done["dropped_records"], 0)
         self.assert_verified(dump)
         self.assertEqual(sum(row["count"] for row in self.daemon.ctl("show", dump)["kernels"]), len(kernels))
@@ -126,7 +126,7 @@ class Recorded(RecordedCase):
         around = [k for k in kernels if window[0] - 10**8 < k.start_ns < window[1] + 10**8]
         self.assert_true(job, ranks, around, "kernel", window)
         self.assertTrue(all(k.name for k in kernels))
-        self.assertEqual(self.outcome(done, "task_time")["dropped_records"], 0)
+        self.assertEqual(outcome(done, "task_time")["dropped_records"], 0)
         self.assert_verified(done["dump_path"])
 
     def test_a_session_that_needs_the_other_profiler(self):
@@ -138,7 +138,7 @@ class Recorded(RecordedCase):
         busy = [raw_ns(), raw_ns() + 10**9]
         eventually(lambda: raw_ns() > busy[1], what="a second of it")
         done = self.stop(session)
-        self.assertEqual(self.outcome(done, "l2")["result"], "finished", done["outcomes"])
+        self.assertEqual(outcome(done, "l2")["result"], "finished", done["outcomes"])
         files = self.manifest(os.path.join(done["dump_path"], os.path.basename(done["dump_path"])))["process_files"]
         self.assertEqual({one["pid"] for one in files}, set(ranks.values()))
         self.assertTrue(all(one["files"] > 0 for one in files), files)
