@@ -9,13 +9,13 @@ import subprocess
 import unittest
 
 from attach_client import script
-from profd_harness import REPO, Daemon, eventually, main, replace_file, scenario_text, temp_folder
+from profd_harness import REPO, Daemon, eventually, main, replace_file, temp_folder
 from text_files import read_text, write_text
+from toml_files import scenario_text
 
 # Attaches, reports a few steps, and stays until its standard input ends.
 TRAINING = """
 from attach_client import Client, Ring, raw_ns
-from toml_files import scenario_text
 ring = Ring()
 client = Client(sys.argv[1]).attach(ring=ring)
 now = raw_ns()

@@ -7,14 +7,13 @@ import subprocess
 import unittest
 
 from attach_client import Client, Forked, script
-from profd_harness import (ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, replace_file, scenario_text,
-                           temp_folder)
+from profd_harness import ALICE, BOB, Daemon, DaemonCase, UsersCase, eventually, main, replace_file, temp_folder
+from toml_files import scenario_text
 
 # A process that attaches and stays until its standard input ends.
 ATTACHED = """
 import json
 from attach_client import Client
-from toml_files import scenario_text
 client = Client(sys.argv[1]).attach(**json.loads(sys.argv[2]))
 print(json.dumps(client.welcome), flush=True)
 sys.stdin.read()

@@ -8,6 +8,7 @@ import threading
 import time
 import unittest
 
+import processes
 from cell_common import HOST, MIB, MUCH, assert_whole, cells
 from driver_passes import RECORDER, finish, look_at
 from fault_common import LIBS, OK, PARTIAL, START, daemon, start, stop
@@ -167,7 +168,7 @@ def clock(case, cell):
 
 def anonymous_peak(d):
     """Bytes that a limit counts and the kernel cannot take back."""
-    return d._status("RssAnon") * 1024  # pylint: disable=protected-access
+    return int(processes.status(d.pid, "RssAnon")) * 1024
 
 
 @cells("memory_anonymous")

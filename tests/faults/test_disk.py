@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
+import processes
 import profd_harness
 from fault_common import (FILES, LIBS, OK, PARTIAL, REFUSED, START, FaultCase, daemon, manifest, read_dump, start,
                           stop, time_gaps)
@@ -366,7 +367,7 @@ class Limits(FaultCase):
     @unittest.skipIf(is_sanitized(), "a sanitizer's memory is not ours")
     def test_too_little_address_space(self):
         with daemon() as d:
-            used = d._status("VmSize") * 1024
+            used = int(processes.status(d.pid, "VmSize")) * 1024
             resource.prlimit(d.pid, resource.RLIMIT_AS, (used + 80 * MB, resource.RLIM_INFINITY))
             refused = d.run("start", *START)
             self.assertEqual(refused.returncode, REFUSED, refused.stdout)
