@@ -19,7 +19,7 @@ std::optional<std::pair<int, int>> VersionOf(std::string_view text);
 class TableChanger {
  public:
   // How long a statement waits for all servers of the cluster. After the first of which not all were heard none does.
-  static constexpr int kClusterSeconds = 5;
+  static constexpr int kClusterSeconds = 15;
 
   TableChanger(StoreServer* server, const StoreLayout* layout) : server_(*server), layout_(*layout) {}
 
