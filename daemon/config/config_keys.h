@@ -123,7 +123,7 @@ inline const auto kKeys = std::to_array<Key>({
     {"attribution", "max_jobs", &DaemonConfig::attribution_max_jobs, false,
      "Jobs that have series at once; more are counted, not shown", 0, 65536},
     {"advice", "enabled", &DaemonConfig::advice_enabled, false,
-     "Watch jobs and say what is wrong with them now"},
+     "Watch jobs and report what is wrong with them now"},
     {"advice", "limits", &DaemonConfig::advice_limits, true,
      "Limits of the checks other than the defaults, e.g. [\"hang.least_s=300\", \"slow_rank.difference=0.1\"]; "
      "profctl advise --list prints all"},

@@ -46,7 +46,7 @@ profd's ([metrics-guide.md](metrics-guide.md#http-endpoint)).
 
 * Values that cannot be read are absent. npu-exporter writes -1 for many of them; here only
   `npu_chip_info_health_status` has -1, for an NPU that does not answer.
-* `npu_chip_info_sio_crc_*` count from 0 when profd starts, and go on from the device's new count after an NPU
+* `npu_chip_info_sio_crc_*` count from 0 when profd starts, and continue from the device's new count after an NPU
   was lost; npu-exporter has the device's own count of 16 bits.
 * Samples carry no timestamps. A value that is no longer read disappears after three and a half of
   its intervals (at least 10 s, at most 5 minutes); npu-exporter repeats the last value.

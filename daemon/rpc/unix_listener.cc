@@ -99,7 +99,7 @@ Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* war
     return Status::FromErrno(errno, "bind " + options.path);
   }
   mode_t mode = 0600;
-  // UnknownAccounts reports a group that there is not.
+  // UnknownAccounts reports a group that the machine does not have.
   if (const std::optional<gid_t> group = GroupId(options.group)) {
     if (::chown(options.path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
       *warning = fmt::format("cannot give {} to group {}: {}", options.path,

@@ -25,7 +25,7 @@ struct UnixListenerOptions {
 };
 
 // Binds and listens, non-blocking. A socket file left behind by a dead daemon is replaced, one that
-// answers is an error. Why its group may not connect goes to `*warning`; not that there is no such group.
+// answers is an error. Why its group may not connect goes to `*warning`; not that the machine has none of that name.
 Result<UniqueFd> ListenUnix(const UnixListenerOptions& options, std::string* warning);
 
 // The same, and accepts. Its file stays: a cleaner of temporary files may remove it, or another process replace it.

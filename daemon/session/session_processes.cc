@@ -100,7 +100,7 @@ void SessionProcesses::OnStep(const TrainingProcess& process, int64_t step, bool
     Post([](Listener& listener) { listener.OnStartStep(); });
     return;
   }
-  // What its ring still holds came before, and says which steps they were.
+  // What its ring still holds came before, and shows which steps they were.
   if (last && taking_marks_ && spec_.schedule().steps() != 0 && !steps_.over()) deps_.jobs_or_null->Drain(process.attach_id);
   begin ? steps_.OnBegin(step) : steps_.OnEnd(step);
   if (last) steps_.OnLastEnd();
