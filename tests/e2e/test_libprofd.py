@@ -181,7 +181,7 @@ class InTraining(LibprofdCase):
     def test_as_many_steps_as_requested_from_now_on(self):
         """Steps so short that some pass before the process hears of the session."""
         daemon = self.daemon()
-        with Training(self.socket(daemon), "--steps", 100000, "--step-ms", 2, PROFD_JOB_ID="short"):
+        with Training(daemon.attach_socket, "--steps", 100000, "--step-ms", 2, PROFD_JOB_ID="short"):
             eventually(lambda: daemon.ctl("jobs")["jobs"])
             for _ in range(5):
                 session = daemon.ctl("start", "--job", "short", "--devices", "0", "--collector", "hccs=10", "--steps", "5")
