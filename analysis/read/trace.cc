@@ -413,11 +413,13 @@ class TraceReader {
       const auto known = std::ranges::find_if(rank_.steps, [marked, &made = step](const Step& each) {
         return marked ? each.start_ns <= made.start_ns && made.end_ns <= each.end_ns : each.number == made.number && each.start_ns == made.start_ns;
       });
-      if (!marked && known == rank_.steps.end() && step.end_ns != 0) rank_.steps.push_back(std::move(step));
-      if (!marked || known == rank_.steps.end() || known->fp_ns) continue;
-      known->fp_ns = step.fp_ns;
-      known->bp_ns = step.bp_ns;
-      known->reduces = std::move(step.reduces);
+      if (!marked) {
+        if (known == rank_.steps.end() && step.end_ns != 0) rank_.steps.push_back(std::move(step));
+      } else if (known != rank_.steps.end() && !known->fp_ns) {
+        known->fp_ns = step.fp_ns;
+        known->bp_ns = step.bp_ns;
+        known->reduces = std::move(step.reduces);
+      }
     }
   }
 
