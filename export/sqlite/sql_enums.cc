@@ -17,8 +17,8 @@ constexpr auto kApiTypes = std::to_array<EnumValue>({
 constexpr auto kModules = [] {
   std::array<EnumValue, records::kModules.size() - std::ranges::count(records::kModules, "")> values{};
   size_t next = 0;
-  for (uint16_t module = 0; module < records::kModules.size(); ++module) {
-    if (const std::string_view name = records::kModules[module]; !name.empty()) values[next++] = {module, name};
+  for (size_t module = 0; module < records::kModules.size(); ++module) {
+    if (const std::string_view name = records::kModules[module]; !name.empty()) values[next++] = {static_cast<uint16_t>(module), name};
   }
   return values;
 }();
