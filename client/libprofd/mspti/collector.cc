@@ -372,8 +372,11 @@ void Collector::Flush() {
   if (!called.ok()) Fail("msptiActivityFlushAll", called);
 }
 
+// At most as many as there are: a process that fills buffers faster than they are walked would keep the round, and with it the
+// look at its cost, from ending.
 void Collector::WalkReturned() {
-  for (BufferPool::Full full; pool_.Next(&full);) {
+  BufferPool::Full full;
+  for (int left = pool_.made(); left > 0 && pool_.Next(&full); --left) {
     translator_->Walk(full.data, full.valid, full.clock, full.lent_raw_ns);
     pool_.Free(full.index);
   }
