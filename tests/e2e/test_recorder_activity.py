@@ -166,7 +166,7 @@ class Recorded(RecordedCase):
         job, ranks = self.recorded()
         os.kill(ranks[1], signal.SIGKILL)
         eventually(lambda: not [p for p in self.daemon.processes() if p["pid"] == ranks[1] and p.get("attached")], what="it is gone")
-        done = self.daemon.ctl("dump", "--last", "3s")
+        done = self.daemon.ctl("dump", "--last", "30s")
         job.close()
         kernels = [k for k in activity_files.read(done["dump_path"], "kernel") if k.process == ranks[1]]
         self.assertTrue(kernels)
