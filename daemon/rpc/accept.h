@@ -14,7 +14,7 @@
 namespace profd {
 
 // `take(fd, from)` gets those that wait, which do not block, and which no program that is started inherits; some at a time, so
-// that others get their turn. False: no descriptor is left to accept with, and the listener stays readable.
+// that others get their turn. False: none can be accepted, as where no descriptor is left, and the listener may stay readable.
 template <class Take>
 bool AcceptSome(int listener, Take take) {
   constexpr int kMost = 32;
@@ -26,14 +26,14 @@ bool AcceptSome(int listener, Take take) {
       take(std::move(fd), from);
     } else if (errno == EAGAIN) {
       return true;
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    } else if (errno != EINTR && errno != ECONNABORTED) {  // these are of one connection alone
       return false;
-    }  // Otherwise: what a connection died of before it was accepted.
+    }
   }
   return true;
 }
 
-// Does so on a strand while it lives, with a pause where no descriptor is left.
+// Does so on a strand while it lives, with a pause where none can be accepted.
 class AcceptLoop {
  public:
   using Take = std::function<void(UniqueFd, const sockaddr_storage& from)>;
