@@ -92,6 +92,7 @@ class ClusterReader {
     });
     if (empty) context_.AddProblem(path, "has a header alone: the shares of steps are left out");
   }
+
   static void SetIndexes(const std::array<std::optional<int64_t>, 3>& indexes, Rank* rank) {
     if (indexes[0] && indexes[1] && indexes[2]) rank->parallel_index = {*indexes[0], *indexes[1], *indexes[2]};
   }
@@ -219,7 +220,6 @@ class ClusterReader {
     link.part = IsPartOfTotal(row.Text(1));
     rank->links.push_back(link);
   }
-
 
   const fs::path& directory_;
   const ReadContext& context_;

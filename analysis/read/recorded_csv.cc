@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "analysis/read/csv_file.h"
+#include "analysis/read/each_record.h"
 #include "analysis/read/recorded.h"
 #include "base/text.h"
 
@@ -15,6 +15,11 @@ namespace profd::analysis {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kStart = "Start Time(us)";
+constexpr std::string_view kDuration = "Duration(us)";
+constexpr std::string_view kCorrelation = "Correlation";
+constexpr std::string_view kRank = "Rank";
 
 struct Columns {
   std::string_view name;
@@ -32,53 +37,39 @@ class TableReader {
   void EachRow(const std::vector<fs::path>& files, const Columns& columns, const Take& take) {
     for (const fs::path& path : files) {
       if (!IsRecordedTable(path)) continue;
-      Result<CsvFile> file = CsvFile::Open(path);
-      if (!file.ok()) {
-        context_.AddProblem(path, file.status());
-        continue;
-      }
-      const std::array needed = {columns.name, columns.other, columns.place, std::string_view("Start Time(us)"),
-                                 std::string_view("Duration(us)"), std::string_view("Correlation"), std::string_view("Rank")};
-      std::array<int, needed.size()> at{};
-      std::string missing;
-      for (size_t i = 0; i < needed.size(); ++i) {
-        at[i] = file->Column({needed[i]});
-        if (at[i] < 0) missing += fmt::format("{}no column {}", missing.empty() ? "" : ", ", needed[i]);
-      }
-      if (!missing.empty()) {
-        context_.AddProblem(path, missing + ": not read");
-        continue;
-      }
-      const int device_at = file->Column({"Device_id"});
-      while (file->Next()) {
-        Recorded row;
-        if (!RowOf(*file, at, &row)) {
-          file->LeaveOut();
-          continue;
-        }
-        int device = -1;
-        if (!ParseNumber(file->Field(device_at), &device)) device = -1;
-        take(device, row, file->Field(at[1]));
-      }
-      if (const std::string bad = file->left_out().Text(); !bad.empty()) context_.AddProblem(path, bad);
-      context_.AddProblem(path, file->status());
+      EachRecord(path, {{columns.name}, {columns.other}, {columns.place}, {kStart}, {kDuration}, {kCorrelation}, {kRank}}, context_, [&](const CsvFile& header) {
+        const auto at = [&header](std::string_view name) { return header.Column({name}); };
+        const int device_at = at("Device_id");
+        const At columns_at{at(columns.name), at(columns.other), at(columns.place), at(kStart), at(kDuration), at(kCorrelation), at(kRank)};
+        return [this, &take, device_at, columns_at](const CsvFile& record) {
+          Recorded row;
+          if (!RowOf(record, columns_at, &row)) return false;
+          int device = -1;
+          if (!ParseNumber(record.Field(device_at), &device)) device = -1;
+          take(device, row, record.Field(columns_at.other));
+          return true;
+        };
+      });
     }
   }
   const std::set<int>& ranks() const { return ranks_; }
 
  private:
-  template <class At>
+  struct At {
+    int name, other, place, start, duration, correlation, rank;
+  };
+
   bool RowOf(const CsvFile& file, const At& at, Recorded* row) {
-    const auto start = file.MicrosAsNs(at[3]);
-    const auto length = file.MicrosAsNs(at[4]);
+    const auto start = file.MicrosAsNs(at.start);
+    const auto length = file.MicrosAsNs(at.duration);
     if (!start || !length || *length < 0 || __builtin_add_overflow(*start, *length, &row->end_ns)) return false;
     row->start_ns = *start;
-    row->name = rank_.Text(Unquoted(file.Field(at[0])));
-    row->other = rank_.Text(Unquoted(file.Field(at[1])));
-    row->place = file.Integer(at[2]).value_or(-1);
+    row->name = rank_.Text(Unquoted(file.Field(at.name)));
+    row->other = rank_.Text(Unquoted(file.Field(at.other)));
+    row->place = file.Integer(at.place).value_or(-1);
     uint64_t correlation = 0;
-    if (ParseNumber(file.Field(at[5]), &correlation)) row->correlation = static_cast<int64_t>(correlation);
-    if (ParseNumber(file.Field(at[6]), &row->rank)) ranks_.insert(row->rank);
+    if (ParseNumber(file.Field(at.correlation), &correlation)) row->correlation = static_cast<int64_t>(correlation);
+    if (ParseNumber(file.Field(at.rank), &row->rank)) ranks_.insert(row->rank);
     return true;
   }
 

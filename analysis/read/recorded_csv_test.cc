@@ -122,7 +122,7 @@ TEST_F(RecordedTablesTest, AreARunUnlessThereAreDumps) {
     for (const Source& each : FindSources(dir_.path())) found.push_back(each.kind);
     return found;
   };
-  Put("kernel.csv", "a table of somebody\n");
+  Put("kernel.csv", "a table of another tool\n");
   EXPECT_EQ(kinds(), std::vector<SourceKind>());
   PutTables();
   EXPECT_EQ(kinds(), std::vector{SourceKind::kText});
