@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "base/text.h"
 
 namespace profd {
 
@@ -22,6 +25,11 @@ inline std::optional<HostPort> SplitHostPort(std::string_view text) {
   const size_t close = text.find(']');
   if (close == std::string_view::npos) return std::nullopt;
   return HostPort{text.substr(1, close - 1), text.substr(close + 1), true};
+}
+
+// `text`: HostPort::port. 1..65535; without a port `*port` stays.
+inline bool ParsePort(std::string_view text, uint16_t* port) {
+  return text.empty() || (text.front() == ':' && ParseNumber(text.substr(1), port) && *port != 0);
 }
 
 }  // namespace profd

@@ -22,10 +22,8 @@ bool ParseHost(std::string_view text, ClickHouseUrl* url) {
   if (!split) return false;
   url->host = split->host;
   url->port = url->tls ? kClickHouseTlsPort : kClickHousePort;
-  const std::string_view port = split->port;
   const bool plain = std::ranges::all_of(url->host, [](unsigned char c) { return c > ' ' && c < 0x7F; });
-  return plain && !url->host.empty() &&
-         (port.empty() || (port.front() == ':' && ParseNumber(port.substr(1), &url->port) && url->port != 0));
+  return plain && !url->host.empty() && ParsePort(split->port, &url->port);
 }
 
 }  // namespace

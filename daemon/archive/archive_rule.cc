@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/host_port.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "daemon/config/daemon_config.h"
@@ -46,14 +47,10 @@ std::string_view FaultOfRule(std::string_view rule) {
   return "must be all, sessions, recorder, sampling, job=PATTERN or label=PATTERN";
 }
 
-// "db", "db:8123", "[::1]:8123".
 bool IsHostAndPort(std::string_view text) {
-  // Of a bracket that is not closed: nothing.
-  const size_t end = text.starts_with('[') ? text.find(']') + 1 : std::min(text.find(':'), text.size());
-  const std::string_view host = text.substr(0, end);
-  const std::string_view rest = text.substr(end);
+  const std::optional<HostPort> split = SplitHostPort(text);
   uint16_t port = 0;
-  return !host.empty() && host != "[]" && (rest.empty() || (rest.front() == ':' && ParseNumber(rest.substr(1), &port) && port != 0));
+  return split && !split->host.empty() && ParsePort(split->port, &port);
 }
 
 // What profctl reads in full (client/clickhouse/url.h); here that there is a host and a database, and no secret.

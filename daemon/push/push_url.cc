@@ -53,11 +53,8 @@ Result<PushUrl> ParsePushUrl(std::string_view text, std::string_view key) {
   const std::optional<HostPort> split = SplitHostPort(authority);
   if (!split) return wrong("lacks a ']'");
   url.host = split->host;
-  const std::string_view port = split->port;
   if (url.host.empty()) return wrong("names no host");
-  if (!port.empty() && (port.front() != ':' || !ParseNumber(port.substr(1), &url.port) || url.port == 0)) {
-    return wrong("the port must be an integer 1..65535");
-  }
+  if (!ParsePort(split->port, &url.port)) return wrong("the port must be an integer 1..65535");
   return url;
 }
 
