@@ -187,7 +187,7 @@ def host(build, args, processes=300, hz=50):
     the same files read by a loop that looks at nothing."""
     with parts_scale.Sleepers(processes), rig.Daemon(build, simulate=False) as daemon:
         quiet = steady(daemon, args.seconds)
-        # No dump: what reading and decoding cost; with one: the whole of it.
+        # No dump: what reading and decoding cost; with one: all of it.
         plain = steady(daemon, args.seconds, HOST + ["--no-dump"])
         written = steady(daemon, args.seconds, HOST)
         pids = [name for name in os.listdir("/proc") if name.isdigit()]

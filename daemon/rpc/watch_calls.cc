@@ -1,4 +1,4 @@
-// WatchSession and WatchAdvice: the state of a session, and what the live checks say, at every change and at an interval.
+// WatchSession and WatchAdvice: the state of a session, and what the live checks find, at every change and at an interval.
 #include "base/clock.h"
 #include "daemon/advice/advisor.h"
 #include "daemon/rpc/rpc_internal.h"
